@@ -31,7 +31,7 @@
 
 /* ---- configuration and plan ---------------------------------------------- */
 
-typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8 } vlm_type_t;
+typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8, VLM_INT4 } vlm_type_t;
 
 typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 
@@ -61,7 +61,7 @@ typedef struct {
     int          lora_tower;           /* 1: they may change the vision encoder, too */
     int          lora_load;            /* 1: they are loaded on demand: there may be more of them */
     int          ahead;                /* 1: vlm_plan() and vlm_facts() need no weights */
-    const char  *cache;                /* directory of the int8 cache file; NULL: no cache */
+    const char  *cache;                /* directory of the quantised cache file; NULL: no cache */
     void       (*log)(void *data, vlm_log_level_t level, const char *text);     /* may be NULL */
     int        (*stop)(void *data);    /* asked often while loading and running; may be NULL */
     void        *data;                 /* passed to log and stop */

@@ -201,20 +201,20 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 9: weights is one of three
+=== TEST 9: weights is one of four
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
     vlm_engine demo {
         model $TEST_NGINX_MODEL;
         store logs/vlm;
-        weights int4;
+        weights int3;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-weights "int4" is not one of int8, bf16, f32
+weights "int3" is not one of int4, int8, bf16, f32
 
 
 

@@ -200,7 +200,7 @@ for my $command (sort keys %OPTIONS) {
 like(printed('plan', '--help'), qr/^  --slots N .*default: 4$/m, "the default slots of plan are a server's");
 
 for my $bad (['--memory', '6GB', 'a number such as 600, 600m or 6g'], ['--context', '-1', 'a number such as 600 or 8k'],
-             ['--slots', '4g', 'a number such as 600 or 8k'], ['--weights', 'int4', 'int8, bf16 or f32'],
+             ['--slots', '4g', 'a number such as 600 or 8k'], ['--weights', 'int3', 'int4, int8, bf16 or f32'],
              ['--kv', 'int4', 'auto or int8'])
 {
     ($rc, $out) = vlm('plan', $DIR, @$bad[0, 1]);

@@ -100,7 +100,8 @@ static const vlm_option_t  options[] = {
     { PLANS, "--device", "NAME", TEXT, AT(conf.device), "auto, cpu, cuda or cuda:N" },
     { PLANS, "--ops", "NAME", TEXT, AT(conf.ops), "plain, avx2, avxvnni, avx512 or amx; "
       "default: the best" },
-    { PLANS, "--weights", "TYPE", WEIGHTS, AT(conf.weights), "int8, bf16 or f32; default: int8" },
+    { PLANS, "--weights", "TYPE", WEIGHTS, AT(conf.weights), "int4, int8, bf16 or f32; "
+      "default: int8" },
     { PLANS, "--kv", "TYPE", KV, AT(conf.kv_int8), "of keys and values: int8 or auto; "
       "default: auto" },
     { PLANS, "--context", "TOKENS", COUNT, AT(conf.context), "of a prompt and its answer" },
@@ -123,7 +124,7 @@ static const vlm_option_t  options[] = {
 /* The values that an option can have, for an error. */
 static const char *const  expected[] = {
     [COUNT] = "a number such as 600 or 8k", [SIZE] = "a number such as 600, 600m or 6g",
-    [REAL] = "a number from 0 on", [WEIGHTS] = "int8, bf16 or f32",
+    [REAL] = "a number from 0 on", [WEIGHTS] = "int4, int8, bf16 or f32",
     [KV] = "auto or int8",
     [IMAGE] = "64 pictures at most"
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format/bf16.h"
+#include "format/int4.h"
 #include "format/int8.h"
 
 static void read_f32(const uint8_t *data, uint64_t first, uint64_t n, float *out);
@@ -16,17 +17,24 @@ static void read_f8(const uint8_t *data, uint64_t first, uint64_t n, float *out)
 
 static const vlm_format_t  formats[] = {
     [VLM_F32] = { .type = VLM_F32, .name = "f32", .bits = 32, .spelt = "F32", .read = read_f32,
-                  .block = 1, .bytes = 4, .resident = 1, .kv = VLM_F32 },
+                  .block = 1, .bytes = 4, .resident = 1, .kv = VLM_F32, .finer = VLM_F32 },
     [VLM_F16] = { .type = VLM_F16, .name = "f16", .bits = 16, .spelt = "F16", .read = read_f16,
                   .block = 1, .bytes = 2 },
     [VLM_BF16] = { .type = VLM_BF16, .name = "bf16", .bits = 16, .spelt = "BF16",
-                   .read = read_bf16, .block = 1, .bytes = 2, .resident = 1, .kv = VLM_BF16 },
+                   .read = read_bf16, .block = 1, .bytes = 2, .resident = 1, .kv = VLM_BF16,
+                   .finer = VLM_BF16 },
     [VLM_INT8] = { .type = VLM_INT8, .name = "int8", .bits = 8, .read = read_i8, .resident = 1,
-                   .kv = VLM_BF16, .cached = 1, .quantise = vlm_int8_quantise,
+                   .kv = VLM_BF16, .finer = VLM_INT8, .cached = 1, .quantise = vlm_int8_quantise,
                    .largest = vlm_int8_largest, .scale = vlm_int8_scale,
                    .round = vlm_int8_round,
                    .panel_bytes = vlm_int8_panel_bytes, .pack = vlm_int8_pack,
-                   .unpack = vlm_int8_unpack }
+                   .unpack = vlm_int8_unpack },
+    [VLM_INT4] = { .type = VLM_INT4, .name = "int4", .bits = 4, .resident = 1, .kv = VLM_BF16,
+                   .finer = VLM_INT8, .cached = 1, .row_bytes = vlm_int4_row_bytes,
+                   .quantise = vlm_int4_quantise, .largest = vlm_int8_largest,
+                   .scale = vlm_int8_scale, .round = vlm_int4_round,
+                   .panel_bytes = vlm_int4_panel_bytes, .pack = vlm_int4_pack,
+                   .unpack = vlm_int4_unpack }
 };
 
 static const vlm_format_t  f8 = { .type = VLM_F32, .name = "fp8", .bits = 8, .read = read_f8 };

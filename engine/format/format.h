@@ -28,6 +28,7 @@ typedef struct {
 
     int          resident;             /* 1: the weights of a model may have this form */
     vlm_type_t   kv;                   /* the form of such a model's keys and values */
+    vlm_type_t   finer;                /* of those of its weights that this one would hurt most */
 
     /*
      * The rest is NULL and 0 for a form that a device packs from f32 rows.  Otherwise it packs from
@@ -35,6 +36,7 @@ typedef struct {
      */
 
     int          cached;               /* 1: a cache file keeps it, since it is slow to make */
+    uint64_t   (*row_bytes)(uint64_t K);           /* of such a row; NULL: bits of each value */
     /* One row and its scales; row may be x's own memory. */
     void       (*quantise)(const float *x, uint32_t K, void *row, float *scale);
     /* The same of a row that comes in pieces: the largest of a piece and of those before; then of
@@ -42,7 +44,7 @@ typedef struct {
     float      (*largest)(const float *x, uint32_t n, float before);
     float      (*scale)(float largest);
     void       (*round)(const float *x, uint32_t n, float largest, void *q);
-    /* Up to VLM_PANEL quantised rows as a panel (panel.h), and back. */
+    /* Up to VLM_PANEL quantised rows as a panel (panel.h, int4.h), and back. */
     uint64_t   (*panel_bytes)(uint32_t K);
     void       (*pack)(void *panel, const void *rows, uint32_t n, uint32_t K, uint32_t flip);
     void       (*unpack)(void *rows, const void *panel, uint32_t n, uint32_t K, uint32_t flip);
@@ -77,7 +79,7 @@ const vlm_format_t *vlm_format_gguf(uint32_t type, char name[12]);
 static inline uint64_t
 vlm_format_row(const vlm_format_t *f, uint64_t K)
 {
-    return vlm_mul(K, f->bits) / 8;
+    return f->row_bytes != NULL ? f->row_bytes(K) : vlm_mul(K, f->bits) / 8;
 }
 
 static inline uint64_t

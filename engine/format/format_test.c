@@ -51,9 +51,9 @@ the_refusal_of_an_unknown_form_of_weights_lists_the_known(void **state)
 
     (void) state;
 
-    assert_int_equal(vlm_weights_find("int4", &type, &err), -1);
+    assert_int_equal(vlm_weights_find("int3", &type, &err), -1);
     assert_int_equal(err.code, VLM_EINPUT);
-    assert_string_equal(err.text, "weights \"int4\" is not one of int8, bf16, f32");
+    assert_string_equal(err.text, "weights \"int3\" is not one of int4, int8, bf16, f32");
 }
 
 
@@ -65,6 +65,8 @@ rows_and_scales_have_their_sizes(void **state)
     assert_int_equal(vlm_format_row(vlm_format_of(VLM_F32), 33), 132);
     assert_int_equal(vlm_format_row(vlm_format_of(VLM_BF16), 33), 66);
     assert_int_equal(vlm_format_row(vlm_format_of(VLM_INT8), 33), 33);
+    assert_int_equal(vlm_format_row(vlm_format_of(VLM_INT4), 33), 34);
+    assert_int_equal(vlm_format_row(vlm_format_of(VLM_INT4), 128), 68);
     assert_int_equal(vlm_format_scales(vlm_format_of(VLM_BF16), 7), 0);
     assert_int_equal(vlm_format_scales(vlm_format_of(VLM_INT8), 7), 7);
     assert_int_equal(vlm_format_of(VLM_F32)->kv, VLM_F32);

@@ -1,4 +1,4 @@
-/* The int8 cache file of a checkpoint: see the header. */
+/* The quantised cache file of a checkpoint: see the header. */
 
 #define _GNU_SOURCE
 
@@ -18,14 +18,15 @@
 
 #include "base/sha256.h"
 #include "base/size.h"
+#include "format/format.h"
 #include "format/panel.h"
 
 #define MAGIC      "vlm-int8"
-#define VERSION    3                   /* of the file, of the turns, and of vlm_quant_row() */
+#define VERSION    4                   /* of the file, of the turns, and of the forms */
 #define MAX_ROOM   100000              /* matrices: a model of thousands of layers */
 #define ALIGN      64
 #define WINDOW     (16u << 20)         /* bytes of a write: see write_part() */
-#define PREFIX     "vlm-int8-"
+#define PREFIX     "vlm-"
 #define TEMPORARY  ".making-"
 
 typedef struct {                       /* at 0; then entry_t [n]; then the matrices */
@@ -38,7 +39,8 @@ typedef struct {                       /* at 0; then entry_t [n]; then the matri
 
 /* The model's path, not its content, names the file, so that a changed model has one file only. */
 static int
-set_path(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id, vlm_err_t *err)
+set_path(vlm_packed_t *p, const char *dir, const char *model, vlm_type_t weights,
+         const uint8_t *id, vlm_err_t *err)
 {
     int      n;
     char     real[PATH_MAX];
@@ -54,8 +56,9 @@ set_path(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
 
     vlm_sha256(real, strlen(real), sum);
 
-    n = snprintf(p->path, sizeof(p->path), "%s/" PREFIX "%02x%02x%02x%02x%02x%02x%02x%02x.bin", dir,
-                 sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6], sum[7]);
+    n = snprintf(p->path, sizeof(p->path), "%s/" PREFIX "%s-%02x%02x%02x%02x%02x%02x%02x%02x.bin",
+                 dir, vlm_weights_name(weights), sum[0], sum[1], sum[2], sum[3], sum[4], sum[5],
+                 sum[6], sum[7]);
 
     if (n < 0 || (size_t) n >= sizeof(p->path)) {
         return vlm_fail(err, VLM_EMODEL, "%.200s...: path longer than %zu bytes", dir,
@@ -83,9 +86,16 @@ check_head(const head_t *head, const vlm_packed_entry_t *entry, uint8_t out[32])
 
 
 static uint64_t
-panels_bytes(uint32_t N, uint32_t K)
+panel_bytes(const vlm_packed_entry_t *e)
 {
-    return vlm_mul(vlm_round(N, VLM_PANEL) / VLM_PANEL, vlm_panel_bytes(K));
+    return vlm_format_of(e->type)->panel_bytes(e->K);
+}
+
+
+static uint64_t
+panels_bytes(const vlm_packed_entry_t *e)
+{
+    return vlm_mul(vlm_round(e->N, VLM_PANEL) / VLM_PANEL, panel_bytes(e));
 }
 
 
@@ -99,9 +109,9 @@ vector_bytes(uint32_t N)
 
 /* Bytes of a matrix, from its panels to the end of the additions to its bias. */
 static uint64_t
-matrix_bytes(uint32_t N, uint32_t K)
+matrix_bytes(const vlm_packed_entry_t *e)
 {
-    return vlm_add(panels_bytes(N, K), vlm_mul(2, vector_bytes(N)));
+    return vlm_add(panels_bytes(e), vlm_mul(2, vector_bytes(e->N)));
 }
 
 
@@ -150,9 +160,9 @@ read_head(vlm_packed_t *p, vlm_err_t *err)
     }
 
     for (i = 0; i < head.n; i++) {
-        if (p->entry[i].at % ALIGN != 0
-            || vlm_add(p->entry[i].at, matrix_bytes(p->entry[i].N, p->entry[i].K))
-               > p->file.bytes)
+        if (!vlm_format_of(p->entry[i].type)->cached
+            || p->entry[i].at % ALIGN != 0
+            || vlm_add(p->entry[i].at, matrix_bytes(&p->entry[i])) > p->file.bytes)
         {
             return vlm_fail(err, VLM_EMODEL, "%s: matrix %u is not in it", p->path, i);
         }
@@ -166,10 +176,10 @@ read_head(vlm_packed_t *p, vlm_err_t *err)
 
 
 int
-vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
-                vlm_err_t *err)
+vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, vlm_type_t weights,
+                const uint8_t *id, vlm_err_t *err)
 {
-    if (set_path(p, dir, model, id, err) != 0) {
+    if (set_path(p, dir, model, weights, id, err) != 0) {
         return -1;
     }
 
@@ -222,12 +232,12 @@ sweep(const char *dir)
 
 
 int
-vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
-                  uint32_t flip, uint32_t room, uint64_t bytes, vlm_err_t *err)
+vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, vlm_type_t weights,
+                  const uint8_t *id, uint32_t flip, uint32_t room, uint64_t bytes, vlm_err_t *err)
 {
     static _Atomic uint32_t  serial;   /* two engines of one process may share a directory */
 
-    if (set_path(p, dir, model, id, err) != 0) {
+    if (set_path(p, dir, model, weights, id, err) != 0) {
         return -1;
     }
 
@@ -272,7 +282,7 @@ vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uin
 
 
 int
-vlm_packed_begin(vlm_packed_t *p, uint32_t N, uint32_t K, vlm_err_t *err)
+vlm_packed_begin(vlm_packed_t *p, vlm_type_t type, uint32_t N, uint32_t K, vlm_err_t *err)
 {
     vlm_packed_entry_t  *e;
 
@@ -289,14 +299,16 @@ vlm_packed_begin(vlm_packed_t *p, uint32_t N, uint32_t K, vlm_err_t *err)
         e->at = p->end;
         e->N = N;
         e->K = K;
-        p->end = vlm_add(p->end, matrix_bytes(N, K));
+        e->type = type;
+        p->end = vlm_add(p->end, matrix_bytes(e));
         return 0;
     }
 
-    if (e->N != N || e->K != K) {
+    if (e->N != N || e->K != K || e->type != (uint32_t) type) {
         p->failed = -1;
-        return vlm_fail(err, VLM_EMODEL, "%s: matrix %u is [%u, %u], the model has [%u, %u]",
-                        p->path, p->next, e->N, e->K, N, K);
+        return vlm_fail(err, VLM_EMODEL, "%s: matrix %u is %s [%u, %u], the model has %s "
+                        "[%u, %u]", p->path, p->next, vlm_weights_name(e->type), e->N, e->K,
+                        vlm_weights_name(type), N, K);
     }
 
     return 0;
@@ -359,7 +371,7 @@ vlm_packed_scale(const vlm_packed_t *p)
 {
     const vlm_packed_entry_t  *e = &p->entry[p->next];
 
-    return (float *) (p->file.data + e->at + panels_bytes(e->N, e->K));
+    return (float *) (p->file.data + e->at + panels_bytes(e));
 }
 
 
@@ -376,7 +388,7 @@ vlm_packed_panel(vlm_packed_t *p, uint32_t i)
     uint64_t        bytes;
     const uint8_t  *panel;
 
-    bytes = vlm_panel_bytes(p->entry[p->next].K);
+    bytes = panel_bytes(&p->entry[p->next]);
     panel = (const uint8_t *) vlm_packed_panels(p) + i * bytes;
 
     /* Panels come from several threads in any order, so their sums are added up. */
@@ -466,7 +478,7 @@ vlm_packed_add(vlm_packed_t *p, uint32_t first, uint32_t n, const void *panels)
     uint64_t                   bytes;
     const vlm_packed_entry_t  *e = &p->entry[p->next];
 
-    bytes = vlm_panel_bytes(e->K);
+    bytes = panel_bytes(e);
     write_part(p, panels, n * bytes, e->at + first * bytes);
 
     for (i = 0; i < n; i++) {
@@ -481,7 +493,7 @@ vlm_packed_add_scale(vlm_packed_t *p, const float *scale, const float *offset)
     uint64_t                   at;
     const vlm_packed_entry_t  *e = &p->entry[p->next];
 
-    at = e->at + panels_bytes(e->N, e->K);
+    at = e->at + panels_bytes(e);
     write_part(p, scale, e->N * sizeof(float), at);
     write_part(p, offset, e->N * sizeof(float), at + vector_bytes(e->N));
     p->sum += sum_scale(e, scale, offset);
@@ -516,7 +528,7 @@ vlm_packed_done(const vlm_packed_t *p)
 {
     const vlm_packed_entry_t  *e = &p->entry[p->next - 1];
 
-    vlm_file_done(&p->file, e->at, matrix_bytes(e->N, e->K));
+    vlm_file_done(&p->file, e->at, matrix_bytes(e));
 }
 
 

@@ -1,8 +1,8 @@
 /*
- * The int8 cache file of a checkpoint.  With it a restart need not read and quantise the published
- * weights again.  The file holds every matrix in the order in which a model binds them, as panels
- * (format/panel.h) of one flip.  A device whose weights are such panels uses them where they are
- * mapped, and shares the mapping with other processes.
+ * The quantised cache file of a checkpoint.  With it a restart need not read and quantise the
+ * published weights again.  The file holds every matrix in the order in which a model binds them,
+ * as panels (format/panel.h, format/int4.h) of one flip.  A device whose weights are such panels
+ * uses them where they are mapped, and shares the mapping with other processes.
  *
  * The file is written under a temporary name and renamed, so that two writers do not collide and a
  * process that has mapped an older file keeps that.  Its head identifies the source files by names,
@@ -14,6 +14,7 @@
 #define VLM_PACKED_H
 
 #include "base/file.h"
+#include "vlm.h"
 
 #define VLM_PACKED_ID  32              /* bytes of a source's SHA-256 */
 
@@ -21,6 +22,7 @@ typedef struct {                       /* in the file, after the head */
     uint64_t  at;                      /* panels of [N][K], f32 scales [N], f32 additions to the
                                           bias [N]; 64-byte aligned */
     uint32_t  N, K;
+    uint32_t  type, unused;            /* vlm_type_t of its panels */
     uint64_t  sum;
 } vlm_packed_entry_t;
 
@@ -41,21 +43,22 @@ typedef struct {
 } vlm_packed_t;
 
 /*
- * Opens DIR/vlm-int8-<model's path>.bin.  -1 and VLM_EMODEL: missing, torn, of another source or of
- * another version; the error says which, and is for a log.
+ * Opens DIR/vlm-<weights>-<model's path>.bin.  -1 and VLM_EMODEL: missing, torn, of another source
+ * or of another version; the error says which, and is for a log.
  */
-int vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
-                    vlm_err_t *err);
+int vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, vlm_type_t weights,
+                    const uint8_t *id, vlm_err_t *err);
 
 /*
  * Begins to write the file, for `room` matrices at most, of about so many bytes.  -1 and
  * VLM_EMODEL: it cannot be written, or the disk has no room for it.
  */
-int vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
-                      uint32_t flip, uint32_t room, uint64_t bytes, vlm_err_t *err);
+int vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, vlm_type_t weights,
+                      const uint8_t *id, uint32_t flip, uint32_t room, uint64_t bytes,
+                      vlm_err_t *err);
 
 /* Begins the next matrix.  Reading, -1 and VLM_EMODEL: the file has another one there. */
-int vlm_packed_begin(vlm_packed_t *p, uint32_t N, uint32_t K, vlm_err_t *err);
+int vlm_packed_begin(vlm_packed_t *p, vlm_type_t type, uint32_t N, uint32_t K, vlm_err_t *err);
 
 /* Reading: the mapped matrix, all its panels and its scales, read-only. */
 void *vlm_packed_panels(const vlm_packed_t *p);

@@ -1,5 +1,5 @@
 /*
- * Fuzz target: an int8 cache file.  Its head is made valid, so that its entries are read; every
+ * Fuzz target: a quantised cache file.  Its head is made valid, so that its entries are read; every
  * accepted matrix must lie in the file, to the last row.
  */
 
@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
-#include "load/packed.h"
+#include "format/format.h"
 #include "format/panel.h"
+#include "load/packed.h"
 
 #define HEAD     96                    /* magic, version, n, flip, bytes, id, check: see packed.c */
 #define BYTES    24
 #define CHECK    64
-#define ENTRY    24
+#define ENTRY    32
 #define N_MOST   64                    /* matrices, so that heads are short */
 
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -40,7 +41,7 @@ begin(void)
 {
     vlm_packed_t  p;
 
-    if (mkdtemp(dir) == NULL || vlm_packed_create(&p, dir, dir, id, 0, 1, 0, NULL) != 0) {
+    if (mkdtemp(dir) == NULL || vlm_packed_create(&p, dir, dir, VLM_INT8, id, 0, 1, 0, NULL) != 0) {
         return -1;
     }
 
@@ -56,7 +57,7 @@ begin(void)
 static void
 mend(uint8_t *file, uint64_t bytes)
 {
-    uint32_t      n, version = 2;
+    uint32_t      n, version = 4;
     vlm_sha256_t  s;
 
     memcpy(&n, file + 12, sizeof(n));
@@ -90,7 +91,7 @@ read_all(vlm_packed_t *p)
     for (m = 0; m < p->n; m++) {
         vlm_packed_entry_t  e = p->entry[m];
 
-        if (vlm_packed_begin(p, e.N, e.K, NULL) != 0) {
+        if (vlm_packed_begin(p, (vlm_type_t) e.type, e.N, e.K, NULL) != 0) {
             __builtin_trap();
         }
 
@@ -98,7 +99,7 @@ read_all(vlm_packed_t *p)
             __builtin_trap();
         }
 
-        bytes = vlm_panel_bytes(e.K);
+        bytes = vlm_format_of((vlm_type_t) e.type)->panel_bytes(e.K);
 
         for (i = 0; i < (e.N + VLM_PANEL - 1) / VLM_PANEL && i < 1000; i++) {
             panel = vlm_packed_panel(p, i);
@@ -134,7 +135,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
 
     if (pwrite(fd, file, bytes, 0) == (ssize_t) bytes && ftruncate(fd, (off_t) bytes) == 0
-        && vlm_packed_open(&p, dir, dir, id, NULL) == 0)
+        && vlm_packed_open(&p, dir, dir, VLM_INT8, id, NULL) == 0)
     {
         read_all(&p);
         vlm_packed_close(&p);

@@ -1,4 +1,4 @@
-/* The int8 cache file: the bytes written are read back, and any other bytes are refused. */
+/* The quantised cache file: the bytes written are read back, and any other bytes are refused. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +86,7 @@ fill(vlm_packed_t *p, int n)
     vlm_err_t  err = { 0 };
 
     for (m = 0; m < n; m++) {
-        assert_int_equal(vlm_packed_begin(p, N, K, &err), 0);
+        assert_int_equal(vlm_packed_begin(p, VLM_INT8, N, K, &err), 0);
         vlm_packed_add(p, 0, 1, panels[m][0]);
         vlm_packed_add(p, 1, P - 1, panels[m][1]);
         vlm_packed_add_scale(p, scale[m], offset[m]);
@@ -101,7 +101,8 @@ make(void)
     vlm_err_t     err = { 0 };
     vlm_packed_t  p;
 
-    if (vlm_packed_create(&p, dir, dir, id, VLM_FLIP, M + 2, M * 4 * sizeof(panels[0]), &err) != 0)
+    if (vlm_packed_create(&p, dir, dir, VLM_INT8, id, VLM_FLIP, M + 2, M * 4 * sizeof(panels[0]),
+                          &err) != 0)
     {
         fail_msg("%s", err.text);
     }
@@ -124,12 +125,12 @@ read_all(vlm_err_t *err)
 
     memset(err, 0, sizeof(*err));
 
-    if (vlm_packed_open(&p, dir, dir, id, err) != 0) {
+    if (vlm_packed_open(&p, dir, dir, VLM_INT8, id, err) != 0) {
         return "open";
     }
 
     for (m = 0; m < M; m++) {
-        if (vlm_packed_begin(&p, N, K, err) != 0) {
+        if (vlm_packed_begin(&p, VLM_INT8, N, K, err) != 0) {
             vlm_packed_close(&p);
             return "begin";
         }
@@ -231,7 +232,7 @@ static int
 is_gap(long at, long size)
 {
     long  m, from;
-    long  head = 96, entry = 24;
+    long  head = 96, entry = 32;
     long  first = (head + (M + 2) * entry + 63) / 64 * 64;
     long  s = (N * 4 + 63) / 64 * 64, all = (long) sizeof(panels[0]) + 2 * s;
 
@@ -295,15 +296,15 @@ two_that_make_it_at_once_do_not_hurt_each_other(void **state)
     (void) state;
 
     make();
-    assert_int_equal(vlm_packed_create(&a, dir, dir, id, 0, M, 0, &err), 0);
+    assert_int_equal(vlm_packed_create(&a, dir, dir, VLM_INT8, id, 0, M, 0, &err), 0);
     fill(&a, 1);
-    assert_int_equal(vlm_packed_create(&b, dir, dir, id, 0, M, 0, &err), 0);
+    assert_int_equal(vlm_packed_create(&b, dir, dir, VLM_INT8, id, 0, M, 0, &err), 0);
     assert_int_equal(n_files(), 3);
     fill(&b, M);
     assert_int_equal(vlm_packed_finish(&b, &err), 0);
     assert_null(read_all(&err));
 
-    assert_int_equal(vlm_packed_begin(&a, N, K, &err), 0);
+    assert_int_equal(vlm_packed_begin(&a, VLM_INT8, N, K, &err), 0);
     vlm_packed_close(&a);                      /* gives up */
     assert_int_equal(n_files(), 1);
     assert_null(read_all(&err));
@@ -334,7 +335,7 @@ a_directory_that_cannot_be_written_is_reported(void **state)
 
     (void) state;
 
-    assert_int_equal(vlm_packed_create(&p, "/proc/nowhere", dir, id, 0, M, 0, &err), -1);
+    assert_int_equal(vlm_packed_create(&p, "/proc/nowhere", dir, VLM_INT8, id, 0, M, 0, &err), -1);
     assert_non_null(strstr(err.text, "/proc/nowhere/vlm-int8-"));
     vlm_packed_close(&p);
 }
@@ -349,7 +350,8 @@ a_disk_without_the_room_is_reported_at_once(void **state)
     (void) state;
 
     make();
-    assert_int_equal(vlm_packed_create(&p, dir, dir, id, 0, M, (uint64_t) 1 << 50, &err), -1);
+    assert_int_equal(vlm_packed_create(&p, dir, dir, VLM_INT8, id, 0, M, (uint64_t) 1 << 50, &err),
+                     -1);
     assert_non_null(strstr(err.text, "1125899906842816 bytes are needed"));
     assert_int_equal(n_files(), 1);
 }
@@ -364,9 +366,9 @@ another_model_is_not_read_as_this_one(void **state)
     (void) state;
 
     make();
-    assert_int_equal(vlm_packed_open(&p, dir, dir, id, &err), 0);
-    assert_int_equal(vlm_packed_begin(&p, N, K + 1, &err), -1);
-    assert_non_null(strstr(err.text, "matrix 0 is [130, 63], the model has [130, 64]"));
+    assert_int_equal(vlm_packed_open(&p, dir, dir, VLM_INT8, id, &err), 0);
+    assert_int_equal(vlm_packed_begin(&p, VLM_INT8, N, K + 1, &err), -1);
+    assert_non_null(strstr(err.text, "matrix 0 is int8 [130, 63], the model has int8 [130, 64]"));
     vlm_packed_close(&p);
 }
 

@@ -16,6 +16,8 @@
 #include "model/bind.h"
 
 #define MAX_NAME   160
+#define EDGE       2                   /* layers at each end that keep the finer form, */
+#define EDGE_OF    8                   /* or an eighth of a small model's */
 
 static int bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, vlm_scope_t scope,
                       uint32_t n);
@@ -326,6 +328,24 @@ list_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from, const vlm_
 }
 
 
+/*
+ * The form of a matrix: a coarse one is for the language model's o, up and down alone, and not in
+ * its first layers nor in its last ones.
+ */
+static vlm_type_t
+form_of(const vlm_bind_t *b, const vlm_weight_t *from)
+{
+    uint32_t             edge, layers = b->m->config.text.layers;
+    const vlm_format_t  *f = vlm_format_of(b->m->type);
+
+    edge = layers / EDGE_OF < EDGE ? layers / EDGE_OF : EDGE;
+
+    return b->stack == &b->m->config.family->text && b->scope == VLM_IN_LAYER
+           && from->at != offsetof(vlm_layer_t, qkv) && b->dim[from->columns] >= VLM_BLOCK
+           && b->index >= edge && b->index < layers - edge ? f->type : f->finer;
+}
+
+
 static int
 bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
 {
@@ -341,7 +361,7 @@ bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
     s.heads = m->config.text.heads;
 
     memset(w, 0, sizeof(*w));
-    w->type = m->type;
+    w->type = form_of(b, from);
     w->epilogue = from->epilogue;
     w->K = b->dim[from->columns];
 
@@ -538,6 +558,7 @@ bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, vlm_scope_t scope,
 
     for (i = 0; rc == 0 && i < n; i++) {
         (void) snprintf(b->layer, sizeof(b->layer), "%s%u.", s->layers, i);
+        b->index = i;
         rc = bind_list(b, s->layer, (char *) layers + i * bytes);
     }
 

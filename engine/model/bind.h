@@ -26,6 +26,7 @@ typedef struct {
     float                  eps;        /* of the norms */
     const vlm_stack_t     *stack;      /* whose weights these are, and which of its structures */
     vlm_scope_t            scope;
+    uint32_t               index;      /* the layer's number */
     vlm_turn_t             text_turn, encoder_turn;        /* on the host, if m->turned */
     uint32_t               n_done, n_all;          /* matrices */
     vlm_err_t             *err;

@@ -552,7 +552,7 @@ vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
     panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
     stays = l->packed->stays;
 
-    if (grow_all(l, s, 0, err) != 0 || vlm_packed_begin(l->packed, w->N, w->K, err) != 0) {
+    if (grow_all(l, s, 0, err) != 0 || vlm_packed_begin(l->packed, w->type, w->N, w->K, err) != 0) {
         return -1;
     }
 
@@ -592,7 +592,7 @@ vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
 
     if (grow_all(l, s, most, err) != 0
         || grow((void **) &l->panels, &l->panels_room, vlm_mul(most, bytes), err) != 0
-        || vlm_packed_begin(l->packed, w->N, w->K, err) != 0)
+        || vlm_packed_begin(l->packed, w->type, w->N, w->K, err) != 0)
     {
         return -1;
     }

@@ -1,6 +1,6 @@
 /*
- * The loading of one weight matrix: from the checkpoint or from the int8 cache file to a device, or
- * from the checkpoint to the cache file.
+ * The loading of one weight matrix: from the checkpoint or from the quantised cache file to a
+ * device, or from the checkpoint to the cache file.
  */
 
 #ifndef VLM_MATRIX_H
@@ -32,7 +32,7 @@ typedef struct {                       /* tensors [rows of each][K] that become 
 typedef struct {
     const vlm_ops_t     *ops;
     vlm_device_t        *device;
-    vlm_packed_t        *packed;       /* the int8 cache file, or NULL */
+    vlm_packed_t        *packed;       /* the quantised cache file, or NULL */
     vlm_threads_t       *threads;
     void                *rows;         /* f32 [threads][VLM_PANEL + 1][K]; these grow as needed */
     uint8_t             *panels;       /* some that are written together */

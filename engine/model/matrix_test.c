@@ -1,6 +1,6 @@
 /*
- * The int8 cache of a whole model: in whatever order it was written and wherever its matrices then
- * lie, a device gets the same bytes as without one.
+ * The quantised cache of a whole model: in whatever order it was written and wherever its matrices
+ * then lie, a device gets the same bytes as without one.
  */
 
 #include <setjmp.h>
@@ -78,7 +78,7 @@ add_layers(loaded_t *l, vlm_layer_t *layer, uint32_t n)
 
 /* 0: this processor does not run that set. */
 static int
-open_model(loaded_t *l, const char *set)
+open_model(loaded_t *l, const char *set, vlm_type_t type)
 {
     vlm_err_t  err = { VLM_OK, "" };
 
@@ -92,7 +92,7 @@ open_model(loaded_t *l, const char *set)
     assert_int_equal(vlm_config_read(&l->config, CHECKPOINT, &err), 0);
     l->c = vlm_checkpoint_open(CHECKPOINT, l->config.family->aliases, &err);
     assert_non_null(l->c);
-    assert_int_equal(vlm_model_init(&l->m, &l->config, l->ops, l->device, VLM_INT8, &err), 0);
+    assert_int_equal(vlm_model_init(&l->m, &l->config, l->ops, l->device, type, &err), 0);
 
     l->w[l->n++] = &l->m.embed;
     add_layers(l, l->m.layer, l->config.text.layers);
@@ -135,15 +135,15 @@ bind(loaded_t *l, vlm_packed_t *packed, vlm_err_t *err)
 
 
 static void
-keep(uint32_t flip)
+keep(uint32_t flip, vlm_type_t type)
 {
     loaded_t        l;
     vlm_err_t       err = { VLM_OK, "" };
     vlm_packed_t    made;
     vlm_progress_t  progress = { NULL, NULL, 2, &made };
 
-    assert_true(open_model(&l, "plain"));
-    assert_int_equal(vlm_packed_create(&made, dir, CHECKPOINT, id, flip,
+    assert_true(open_model(&l, "plain", type));
+    assert_int_equal(vlm_packed_create(&made, dir, CHECKPOINT, type, id, flip,
                                        vlm_model_matrices(&l.config), 1 << 24, &err), 0);
     assert_int_equal(vlm_model_keep(&l.m, l.c, &progress, &err), 0);
     assert_int_equal(vlm_packed_finish(&made, &err), 0);
@@ -196,7 +196,7 @@ check(const loaded_t *want, const loaded_t *got, const vlm_packed_t *p)
 
 
 static void
-every_matrix_has_the_bytes_that_it_has_from_the_checkpoint(void **state)
+compare_forms_of(vlm_type_t type)
 {
     int           n;
     size_t        s, f;
@@ -204,20 +204,18 @@ every_matrix_has_the_bytes_that_it_has_from_the_checkpoint(void **state)
     vlm_err_t     err = { VLM_OK, "" };
     vlm_packed_t  p;
 
-    (void) state;
-
     for (n = 0, s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
-        if (!open_model(&want, sets[s])) {
+        if (!open_model(&want, sets[s], type)) {
             continue;
         }
 
         assert_int_equal(bind(&want, NULL, &err), 0);
 
         for (f = 0; f < sizeof(flips) / sizeof(flips[0]); f++) {
-            keep(flips[f]);
+            keep(flips[f], type);
 
-            assert_int_equal(vlm_packed_open(&p, dir, CHECKPOINT, id, &err), 0);
-            assert_true(open_model(&got, sets[s]));
+            assert_int_equal(vlm_packed_open(&p, dir, CHECKPOINT, type, id, &err), 0);
+            assert_true(open_model(&got, sets[s], type));
             assert_int_equal(bind(&got, &p, &err), 0);
             check(&want, &got, &p);
             close_model(&got);
@@ -227,9 +225,9 @@ every_matrix_has_the_bytes_that_it_has_from_the_checkpoint(void **state)
                 continue;
             }
 
-            assert_int_equal(vlm_packed_open(&p, dir, CHECKPOINT, id, &err), 0);
+            assert_int_equal(vlm_packed_open(&p, dir, CHECKPOINT, type, id, &err), 0);
             p.stays = 1;
-            assert_true(open_model(&got, sets[s]));
+            assert_true(open_model(&got, sets[s], type));
             assert_int_equal(bind(&got, &p, &err), 0);
             check(&want, &got, &p);
             close_model(&got);
@@ -242,10 +240,26 @@ every_matrix_has_the_bytes_that_it_has_from_the_checkpoint(void **state)
 
     /* a vector unit has one of the orders */
 
-    if (open_model(&got, "avx2")) {
+    if (open_model(&got, "avx2", type)) {
         close_model(&got);
         assert_true(n > 0);
     }
+}
+
+
+static void
+every_matrix_has_the_bytes_that_it_has_from_the_checkpoint(void **state)
+{
+    (void) state;
+    compare_forms_of(VLM_INT8);
+}
+
+
+static void
+every_matrix_of_int4_has_them_too(void **state)
+{
+    (void) state;
+    compare_forms_of(VLM_INT4);
 }
 
 
@@ -260,12 +274,12 @@ a_byte_that_was_changed_is_noticed_where_it_is_mapped(void **state)
 
     (void) state;
 
-    if (!open_model(&got, "avx2")) {
+    if (!open_model(&got, "avx2", VLM_INT8)) {
         return;                        /* cmocka's skip() is a "not ok" of TAP */
     }
 
-    keep(0);
-    assert_int_equal(vlm_packed_open(&p, dir, CHECKPOINT, id, &err), 0);
+    keep(0, VLM_INT8);
+    assert_int_equal(vlm_packed_open(&p, dir, CHECKPOINT, VLM_INT8, id, &err), 0);
 
     f = fopen(p.path, "r+b");
     assert_non_null(f);
@@ -290,6 +304,7 @@ main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(every_matrix_has_the_bytes_that_it_has_from_the_checkpoint),
+        cmocka_unit_test(every_matrix_of_int4_has_them_too),
         cmocka_unit_test(a_byte_that_was_changed_is_noticed_where_it_is_mapped)
     };
 

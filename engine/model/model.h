@@ -110,7 +110,7 @@ typedef struct {
     int        (*step)(void *data, uint32_t percent);      /* not 0: stop with VLM_ECANCELLED */
     void        *data;
     uint32_t     threads;
-    vlm_packed_t *packed;              /* the int8 cache file, to read or to write; or NULL */
+    vlm_packed_t *packed;              /* the quantised cache file, to read or to write; or NULL */
 } vlm_progress_t;
 
 /* How many matrices a model has, at most; and the name of the tensor of an untied head. */
@@ -137,7 +137,7 @@ void vlm_model_free(vlm_model_t *m);   /* the host's part; a zeroed structure is
 int vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena_t *vision,
                    const vlm_progress_t *progress, vlm_err_t *err);
 
-/* Writes the int8 cache of every matrix into progress->packed; no device is needed. */
+/* Writes the quantised cache of every matrix into progress->packed; no device is needed. */
 int vlm_model_keep(vlm_model_t *m, vlm_checkpoint_t *c, const vlm_progress_t *progress,
                    vlm_err_t *err);
 

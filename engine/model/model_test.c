@@ -294,17 +294,16 @@ logits_with(const vlm_conf_t *conf, size_t *n)
 
 /* Every matrix is in the file, those of the encoder's other blocks, too. */
 static void
-logits_from_the_int8_cache_have_the_same_bits(void **state)
+logits_from_a_cache_have_the_same_bits(vlm_type_t weights)
 {
     char        dir[] = "/tmp/vlm-deep-XXXXXX", command[64];
     float      *want, *got;
     size_t      n, i;
     vlm_conf_t  conf;
 
-    (void) state;
-
     vlm_tiny_conf(&conf);
     conf.model = DEEP;
+    conf.weights = weights;
     want = logits_with(&conf, &n);
     conf.cache = mkdtemp(dir);
     assert_non_null(conf.cache);
@@ -321,6 +320,22 @@ logits_from_the_int8_cache_have_the_same_bits(void **state)
     free(want);
     (void) snprintf(command, sizeof(command), "rm -rf %s", dir);
     assert_int_equal(system(command), 0);
+}
+
+
+static void
+logits_from_the_int8_cache_have_the_same_bits(void **state)
+{
+    (void) state;
+    logits_from_a_cache_have_the_same_bits(VLM_INT8);
+}
+
+
+static void
+logits_from_the_int4_cache_have_the_same_bits(void **state)
+{
+    (void) state;
+    logits_from_a_cache_have_the_same_bits(VLM_INT4);
 }
 
 
@@ -607,6 +622,7 @@ main(void)
         OF_FEATURES(pictures_in_two_places_keep_all_of_their_features),
         OF_FEATURES(logits_of_every_position_are_those_of_each_prefix),
         OF_FEATURES(logits_from_the_int8_cache_have_the_same_bits),
+        OF_FEATURES(logits_from_the_int4_cache_have_the_same_bits),
         OF_FEATURES(a_vocabulary_is_as_large_as_the_table_says_if_config_json_says_less)
     };
 

@@ -145,7 +145,7 @@ set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
 
     cell = v->merge * v->merge * v->hidden;
 
-    m->need.type = m->type;
+    m->need.type = vlm_format_of(m->type)->finer;
     m->need.heads = t->heads;
     m->need.head_dim = larger(t->head_dim, v->head_dim);
     m->need.K = larger(larger(t->hidden, t->mlp), larger(t->heads * t->head_dim, cell));

@@ -312,7 +312,7 @@ ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
             row = s->normed + (size_t) t * K;
         }
 
-        if (j->args.w->type == VLM_INT8) {
+        if (vlm_takes_int8(j->args.w->type)) {
             j->d->k.quantize(row, K, s->q + t * values, s->s + t * pieces, s->sum + t * pieces);
         }
     }
@@ -370,7 +370,7 @@ vlm_cpu_linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *n
     j.args.sum = d->scratch.sum;
     j.args.y = y;
 
-    if (norm != NULL || w->type == VLM_INT8) {
+    if (norm != NULL || vlm_takes_int8(w->type)) {
         vlm_threads_run(d->threads, T, 1, ready_rows, &j);
     }
 
@@ -771,7 +771,7 @@ cpu_order(const vlm_device_t *d)
 static uint32_t
 cpu_together(const vlm_device_t *d, vlm_type_t type)
 {
-    return type == VLM_INT8 ? d->k.together : 1;
+    return vlm_takes_int8(type) ? d->k.together : 1;
 }
 
 

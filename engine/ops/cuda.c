@@ -30,8 +30,8 @@ int
 vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, vlm_err_t *err)
 {
     if (weights != VLM_INT8 && weights != VLM_BF16) {
-        return vlm_fail(err, VLM_EDEVICE, "weights f32 are for device cpu, cuda takes int8 and "
-                        "bf16");
+        return vlm_fail(err, VLM_EDEVICE, "weights %s are for device cpu, cuda takes int8 and "
+                        "bf16", vlm_weights_name(weights));
     }
 
     if (head_dim > MAX_HEAD_DIM || vision_head_dim > MAX_HEAD_DIM) {

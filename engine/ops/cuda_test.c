@@ -52,6 +52,10 @@ an_unsupported_shape_is_refused_with_its_numbers(void **state)
     assert_non_null(strstr(err.text, "weights f32"));
 
     memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_cuda_takes(VLM_INT4, 128, 80, &err), -1);
+    assert_string_equal(err.text,
+                        "weights int4 are for device cpu, cuda takes int8 and bf16");
+    memset(&err, 0, sizeof(err));
     assert_int_equal(vlm_cuda_takes(VLM_INT8, 130, 80, &err), -1);
     assert_non_null(strstr(err.text, "130"));
     assert_non_null(strstr(err.text, "128"));

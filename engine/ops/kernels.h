@@ -17,11 +17,18 @@
 #define VLM_INT16_ROWS   64            /* the same of attention in int16 */
 #define VLM_INT16_WIDE   32            /* its rows are a multiple of this */
 
-/* Bytes of an element. */
+/* Bytes of an element; int4 has more than its own. */
 static inline uint32_t
 vlm_type_bytes(vlm_type_t type)
 {
     return type == VLM_F32 ? 4 : type == VLM_INT8 ? 1 : 2;
+}
+
+/* 1: products with such weights take their rows in int8. */
+static inline int
+vlm_takes_int8(vlm_type_t type)
+{
+    return type == VLM_INT8 || type == VLM_INT4;
 }
 
 static inline uint32_t
@@ -59,7 +66,7 @@ typedef struct {
     const vlm_linear_t  *w;
     uint32_t             T;
     const float         *x;            /* [T][K] for f32 and bf16 weights */
-    const int8_t        *q;            /* [T][blocks 64], for int8 weights, padded with zeros */
+    const int8_t        *q;            /* [T][blocks 64], for quantised weights, zeros at the end */
     const float         *s;            /* [T][pieces] */
     const int32_t       *sum;          /* [T][pieces] of each piece's q */
     float               *y;            /* as the epilogue says */
@@ -115,7 +122,7 @@ typedef struct {
 typedef struct {
     const char  *name;
     uint32_t     order;                /* of int8 weights: see vlm_basic_t */
-    uint32_t     together;             /* the same, of int8 weights */
+    uint32_t     together;             /* the same, of quantised weights */
 
     uint64_t  (*packed_bytes)(vlm_type_t type, uint32_t N, uint32_t K);
     /* rows [row, row + n), row a multiple of VLM_PANEL */
@@ -176,6 +183,13 @@ void vlm_epilogue_avx512(const vlm_linear_t *w, uint32_t n0, uint32_t n, const f
 /* y [n] = the norm of a turned row, with gain and shift of what was turned; work [n]. */
 void vlm_norm_turned(const vlm_kernels_t *k, const vlm_norm_t *norm, const vlm_turn_t *turn,
                      const float *x, float *y, float *work);
+
+/*
+ * A piece of an int4 panel (format/int4.h), of so many groups, as int8 panels have it, with that
+ * flip: [groups 16][VLM_PANEL] words.
+ */
+void vlm_int4_piece_avx2(const uint8_t *from, uint32_t groups, uint32_t flip, uint8_t *to);
+void vlm_int4_piece_avx512(const uint8_t *from, uint32_t groups, uint32_t flip, uint8_t *to);
 
 /* The definitions of attention, for shapes that vectors do not divide; and the place of a patch. */
 void vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "format/int4.h"
+#include "format/int8.h"
 #include "ops/fixture.h"
 
 #define MAX_T  9
@@ -18,7 +20,7 @@ void vlm_linear_amx_emu(const vlm_linear_args_t *a, uint32_t begin, uint32_t end
 void vlm_linear_avxvnni_emu(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 #endif
 
-static const char *const  type_names[] = { "f32", "f16", "bf16", "int8" };
+static const char *const  type_names[] = { "f32", "f16", "bf16", "int8", "int4" };
 
 typedef struct {
     vlm_type_t       type;
@@ -151,6 +153,10 @@ each_shape(shape_fn fn, vlm_type_t type)
                         continue;
                     }
 
+                    if (type == VLM_INT4 && (n + k + epilogue + kind) % 4 != 0) {
+                        continue;      /* its rows are slow to make */
+                    }
+
                     open_shape(&s, type, epilogue, kind, N[n], K[k]);
                     fn(&s);
                     close_shape(&s);
@@ -185,9 +191,17 @@ a_product_with_int8_weights_has_the_same_bits_in_every_set(void **state)
 }
 
 
+static void
+a_product_with_int4_weights_has_the_same_bits_in_every_set(void **state)
+{
+    (void) state;
+    each_shape(compare_sets, VLM_INT4);
+}
+
+
 /* Rows that fill tiles or do not, blocks that fill a piece of a panel (four) or do not. */
 static void
-many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
+compare_many_rows(vlm_type_t type)
 {
     char                   what[256];
     float                 *want, *got;
@@ -197,12 +211,14 @@ many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
     static const uint32_t  N[] = { 2, 64, 130 };
     static const uint32_t  K[] = { 3, 64, 65, 192, 256, 317, 320, 448, 1100 };
 
-    (void) state;
-
     for (n = 0; n < COUNT(N) * COUNT(K) * VLM_KINDS; n++) {
+        if (type == VLM_INT4 && n % 5 != 0) {
+            continue;
+        }
+
         kind = n % VLM_KINDS;
         epilogue = (n / VLM_KINDS + kind) % (VLM_GELU_TANH + 1);
-        open_rows(&s, VLM_INT8, epilogue, kind, N[n / VLM_KINDS / COUNT(K)],
+        open_rows(&s, type, epilogue, kind, N[n / VLM_KINDS / COUNT(K)],
                   K[n / VLM_KINDS % COUNT(K)], 300);
         want = multiply(&s, &plain, 0, 300);
 
@@ -218,6 +234,22 @@ many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
         free(want);
         close_shape(&s);
     }
+}
+
+
+static void
+many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
+{
+    (void) state;
+    compare_many_rows(VLM_INT8);
+}
+
+
+static void
+many_rows_of_int4_have_the_same_bits_in_every_set(void **state)
+{
+    (void) state;
+    compare_many_rows(VLM_INT4);
 }
 
 
@@ -265,14 +297,14 @@ a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which(void **state)
 {
     shape_t               s;
     uint32_t              i;
-    const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8, VLM_INT4 };
     const vlm_epilogue_t  epilogues[] = { VLM_STORE, VLM_ADD, VLM_SILU_MUL, VLM_GELU,
                                         VLM_GELU_TANH };
 
     (void) state;
 
-    for (i = 0; i < 15; i++) {
-        open_rows(&s, types[i % 3], epilogues[i / 3], VLM_RANDOM, 130, 317, 33);
+    for (i = 0; i < 20; i++) {
+        open_rows(&s, types[i % 4], epilogues[i / 4], VLM_RANDOM, 130, 317, 33);
         compare_alone(&s);
         close_shape(&s);
     }
@@ -285,6 +317,34 @@ typedef struct {
 } exact_t;
 
 
+/* A row's integers, q [K], and their scale; 1: the form has none. */
+static float
+integers_of(vlm_type_t type, const float *row, uint32_t K, int8_t *q)
+{
+    float     scale;
+    int8_t   *values;
+    uint8_t  *packed;
+
+    if (!vlm_takes_int8(type)) {
+        return 1;
+    }
+
+    if (type == VLM_INT8) {
+        return vlm_quant_row(row, K, q);
+    }
+
+    packed = malloc(vlm_int4_row_bytes(K));
+    values = malloc((size_t) vlm_blocks(K) * VLM_BLOCK);
+    vlm_int4_quantise(row, K, packed, &scale);
+    vlm_int4_values(packed, vlm_blocks(K), values);
+    memcpy(q, values, K);
+    free(packed);
+    free(values);
+
+    return scale;
+}
+
+
 static double
 weight_of(const shape_t *s, uint32_t n, uint32_t k, const int8_t *q)
 {
@@ -292,7 +352,7 @@ weight_of(const shape_t *s, uint32_t n, uint32_t k, const int8_t *q)
 
     w = s->rows[(size_t) n * s->K + k];
 
-    return s->type == VLM_INT8 ? q[k] : s->type == VLM_BF16 ? vlm_bf16_f32(vlm_f32_bf16(w)) : w;
+    return vlm_takes_int8(s->type) ? q[k] : s->type == VLM_BF16 ? vlm_bf16_f32(vlm_f32_bf16(w)) : w;
 }
 
 
@@ -309,12 +369,11 @@ exact_sum(const shape_t *s, const vlm_activations_t *a, uint32_t t, uint32_t n)
     values = (size_t) vlm_blocks(s->K) * VLM_BLOCK;
     pieces = vlm_pieces(s->K);
     q = malloc(s->K);
-    scale = vlm_quant_row(s->rows + (size_t) n * s->K, s->K, q);
-    scale = s->type == VLM_INT8 ? scale : 1;
+    scale = integers_of(s->type, s->rows + (size_t) n * s->K, s->K, q);
     e.sum = sizes = 0;
 
     for (k = 0; k < s->K; k++) {
-        x = s->type != VLM_INT8 ? (double) a->x[(size_t) t * s->K + k]
+        x = !vlm_takes_int8(s->type) ? (double) a->x[(size_t) t * s->K + k]
                                 : (double) a->s[t * pieces + k / VLM_PIECE]
                                   * a->q[t * values + k];
         w = weight_of(s, n, k, q) * scale;
@@ -400,7 +459,7 @@ the_definition_of_a_product_is_what_double_precision_says(void **state)
 {
     shape_t                s;
     uint32_t               i, kind, epilogue;
-    const vlm_type_t       types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_type_t       types[] = { VLM_F32, VLM_BF16, VLM_INT8, VLM_INT4 };
     static const uint32_t  N[] = { 1, 2, 65, 130 }, K[] = { 1, 65, 100, 317 };
 
     (void) state;
@@ -408,11 +467,11 @@ the_definition_of_a_product_is_what_double_precision_says(void **state)
     for (i = 0; i < COUNT(N) * COUNT(types); i++) {
         for (epilogue = VLM_STORE; epilogue <= VLM_GELU_TANH; epilogue++) {
             for (kind = 0; kind < VLM_KINDS; kind++) {
-                if (epilogue == VLM_SILU_MUL && N[i / 3] % 2 != 0) {
+                if (epilogue == VLM_SILU_MUL && N[i / 4] % 2 != 0) {
                     continue;
                 }
 
-                open_shape(&s, types[i % 3], epilogue, kind, N[i / 3], K[(i + kind) % 4]);
+                open_shape(&s, types[i % 4], epilogue, kind, N[i / 4], K[(i + kind) % 4]);
                 compare_exact(&s);
                 close_shape(&s);
             }
@@ -429,7 +488,7 @@ a_packed_row_comes_back_as_it_was(void **state)
     uint32_t              i, j, n, k;
     vlm_linear_t          w;
     const uint32_t        N = 130, K = 101;
-    const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8, VLM_INT4 };
     const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
                                                 &faster[3] };
 
@@ -440,17 +499,17 @@ a_packed_row_comes_back_as_it_was(void **state)
     q = malloc(K);
     vlm_parity_fill(rows, N, K, VLM_RANDOM, 11);
 
-    for (i = 0; i < 3 * (1 + n_faster); i++) {
-        vlm_packed_open(&w, sets[i / 3], types[i % 3], VLM_STORE, N, K, rows, NULL);
+    for (i = 0; i < 4 * (1 + n_faster); i++) {
+        vlm_packed_open(&w, sets[i / 4], types[i % 4], VLM_STORE, N, K, rows, NULL);
 
         for (n = 0; n < N; n++) {
-            sets[i / 3]->unpack_row(&w, n, out);
-            (void) vlm_quant_row(rows + (size_t) n * K, K, q);
+            sets[i / 4]->unpack_row(&w, n, out);
+            (void) integers_of(types[i % 4], rows + (size_t) n * K, K, q);
 
             for (k = 0; k < K; k++) {
                 j = n * K + k;
-                want = types[i % 3] == VLM_INT8   ? q[k]
-                       : types[i % 3] == VLM_BF16 ? vlm_bf16_f32(vlm_f32_bf16(rows[j]))
+                want = i % 4 >= 2                 ? q[k]
+                       : types[i % 4] == VLM_BF16 ? vlm_bf16_f32(vlm_f32_bf16(rows[j]))
                                                   : rows[j];
                 assert_true(out[k] == want);
             }
@@ -533,6 +592,8 @@ main(void)
         cmocka_unit_test(a_product_with_f32_weights_has_the_same_bits_in_every_set),
         cmocka_unit_test(a_product_with_bf16_weights_has_the_same_bits_in_every_set),
         cmocka_unit_test(a_product_with_int8_weights_has_the_same_bits_in_every_set),
+        cmocka_unit_test(a_product_with_int4_weights_has_the_same_bits_in_every_set),
+        cmocka_unit_test(many_rows_of_int4_have_the_same_bits_in_every_set),
         cmocka_unit_test(many_rows_of_int8_have_the_same_bits_in_every_set),
         cmocka_unit_test(a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which),
         cmocka_unit_test(the_definition_of_a_product_is_what_double_precision_says),

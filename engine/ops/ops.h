@@ -17,6 +17,10 @@
  * fault is visible in the result.  The weights are turned (format/turn.h, model/turn.c), and so is
  * the residual stream; before some matrices an operation turns the blocks of x.
  *
+ * int4 is an int8 row, with its scale, whose values are few: a group of VLM_BLOCK along K has a
+ * step and a base, and each value is base + step times 0 .. 15 (format/int4.h).  A product is that
+ * of the int8 row, to the bit.  The CPU alone has it.
+ *
  * Attention in int16, which the CPU has among patches when linears are int8 (q, k and v of qkv_2d
  * are then int16): a head of a query, a key or a value has one f32 scale, max|x| / 4095 (of a query
  * max|x| / 1023 if a head has more than 128 values).  A score is the integer dot times both scales.
@@ -111,13 +115,13 @@ typedef struct {                       /* of all adapters, for one matrix */
 
 /* A weight matrix [N][K] in a device's own order. */
 typedef struct {
-    vlm_type_t       type;             /* VLM_F32, VLM_BF16, VLM_INT8 */
+    vlm_type_t       type;             /* VLM_F32, VLM_BF16, VLM_INT8, VLM_INT4 */
     vlm_epilogue_t   epilogue;
     uint32_t         N, K;
     void            *w;                /* packed_bytes(type, N, K) */
     float           *scale;            /* [N] of quantised rows, else NULL */
     float           *bias;             /* [N] or NULL */
-    int              blocks;           /* 1, of int8: its input's blocks are turned first */
+    int              blocks;           /* 1: its input's blocks are turned first */
     vlm_turn_t      *turn;             /* of head(): see there; or NULL */
     const vlm_lows_t *low;             /* of adapters, or NULL */
 } vlm_linear_t;
@@ -217,7 +221,7 @@ typedef struct {
 
 /* The largest of each kind that a model asks for, which size an operation's own memory. */
 typedef struct {
-    vlm_type_t  type;                  /* of the linears: VLM_INT8 has attention in int16 */
+    vlm_type_t  type;                  /* of the finest linears: VLM_INT8 has attention in int16 */
     uint32_t  K;                       /* inputs of a linear */
     uint32_t  qkv;                     /* outputs of qkv and qkv_2d */
     uint32_t  heads, head_dim;         /* of attend */

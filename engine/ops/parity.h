@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "format/int8.h"
+#include "format/format.h"
 #include "ops/kernels.h"
 #include "vlm.h"
 
@@ -88,8 +88,9 @@ static inline void
 vlm_packed_open(vlm_linear_t *w, const vlm_kernels_t *k, vlm_type_t type, vlm_epilogue_t epilogue,
                 uint32_t N, uint32_t K, const float *rows, float *bias)
 {
-    int8_t    *q;
-    uint32_t   n;
+    uint8_t             *q;
+    uint32_t             n;
+    const vlm_format_t  *f = vlm_format_of(type);
 
     memset(w, 0, sizeof(*w));
     w->type = type;
@@ -99,16 +100,16 @@ vlm_packed_open(vlm_linear_t *w, const vlm_kernels_t *k, vlm_type_t type, vlm_ep
     w->bias = bias;
     w->w = vlm_aligned(k->packed_bytes(type, N, K));
 
-    if (type != VLM_INT8) {
+    if (f->quantise == NULL) {
         k->pack(w, 0, N, rows);
         return;
     }
 
     w->scale = malloc(N * sizeof(float));
-    q = malloc((size_t) N * K);
+    q = malloc((size_t) N * vlm_format_row(f, K));
 
     for (n = 0; n < N; n++) {
-        w->scale[n] = vlm_quant_row(rows + (size_t) n * K, K, q + (size_t) n * K);
+        f->quantise(rows + (size_t) n * K, K, q + (size_t) n * vlm_format_row(f, K), w->scale + n);
     }
 
     k->pack(w, 0, N, q);

@@ -45,7 +45,7 @@ struct vlm_s {
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto chose its device */
     int               lost;            /* 1: the device was lost while it was opened */
-    vlm_packed_t      packed;          /* the int8 cache file, whose mapping may hold the weights */
+    vlm_packed_t      packed;          /* the cache file, whose mapping may hold the weights */
     uint8_t          *reserved;        /* [reserved_bytes] the plan's block, on the device */
     uint64_t          reserved_bytes;
     vlm_beside_t      filling;         /* of the planned memory; see fill.c */
@@ -73,8 +73,8 @@ uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
 int vlm_takes_pictures(const vlm_t *v, vlm_err_t *err);        /* 0, or -1 and VLM_EINPUT */
 
 /*
- * Opens the int8 cache file, or writes it first, into progress, which stays empty if there can be
- * none.  -1: stopped, or the checkpoint is damaged.  See weights.c.
+ * Opens the quantised cache file, or writes it first, into progress, which stays empty if there can
+ * be none.  -1: stopped, or the checkpoint is damaged.  See weights.c.
  */
 int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
 /* Tells the log what the files of a quantised checkpoint have lost. */

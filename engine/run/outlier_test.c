@@ -197,9 +197,9 @@ divergence(const float *want, const float *got, uint32_t V)
 }
 
 
-/* The mean KL of int8 to f32, over all positions of prompts with a picture each. */
+/* The mean KL of a form to f32, over all positions of prompts with a picture each. */
 static double
-mean_kl(const char *model)
+mean_kl(const char *model, vlm_type_t weights)
 {
     char           path[64];
     float         *want, *got;
@@ -223,7 +223,7 @@ mean_kl(const char *model)
         conf.model = model;
         conf.threads = 2;
         conf.max_pixels = 1 << 17;
-        conf.weights = i == 0 ? VLM_F32 : VLM_INT8;
+        conf.weights = i == 0 ? VLM_F32 : weights;
         v[i] = vlm_tiny_open(&conf);
     }
 
@@ -270,7 +270,7 @@ mean_kl_with(float times, uint32_t kinds)
     assert_int_equal(fwrite(bytes, 1, n_bytes, f), n_bytes);
     assert_int_equal(fclose(f), 0);
 
-    kl = mean_kl(dir);
+    kl = mean_kl(dir, VLM_INT8);
     memcpy(bytes, before, n_bytes);
     free(before);
 
@@ -288,7 +288,7 @@ outliers_behind_norms_change_next_to_nothing(void **state)
 
     (void) state;
 
-    none = mean_kl(DEMO);
+    none = mean_kl(DEMO, VLM_INT8);
     some = mean_kl_with(30, NORMS);
     many = mean_kl_with(200, NORMS);
     print_message("mean KL of int8: %.2e; outliers x30 %.2e, x200 %.2e\n", none, some, many);
@@ -316,13 +316,28 @@ outliers_in_products_of_30_times_cost_half_more_at_most_and_of_200_stay_below_a_
 }
 
 
+/* Three of the demo's five layers have matrices of four bits. */
+static void
+int4_of_a_trained_model_stays_below_a_bound(void **state)
+{
+    double  kl;
+
+    (void) state;
+
+    kl = mean_kl(DEMO, VLM_INT4);
+    print_message("mean KL of int4: %.2e\n", kl);
+    assert_true(kl > 2 * none && kl < 6e-2);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(outliers_behind_norms_change_next_to_nothing),
         cmocka_unit_test(
-            outliers_in_products_of_30_times_cost_half_more_at_most_and_of_200_stay_below_a_bound)
+            outliers_in_products_of_30_times_cost_half_more_at_most_and_of_200_stay_below_a_bound),
+        cmocka_unit_test(int4_of_a_trained_model_stays_below_a_bound)
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -57,19 +57,19 @@ the_reserved_bytes_are_the_planned_ones(void **state)
     uint32_t           i;
     vlm_conf_t         conf;
     vlm_stat_t         stat;
-    const vlm_type_t   forms[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_type_t   forms[] = { VLM_F32, VLM_BF16, VLM_INT8, VLM_INT4 };
 
     (void) state;
 
-    for (i = 0; i < 12; i++) {
+    for (i = 0; i < 16; i++) {
         vlm_tiny_conf(&conf);
-        conf.model = i < 6 ? CHECKPOINT : DEEP;
-        conf.weights = forms[i % 3];
-        conf.kv_int8 = i % 2;
+        conf.model = i < 8 ? CHECKPOINT : DEEP;
+        conf.weights = forms[i % 4];
+        conf.kv_int8 = i / 2 % 2;
         conf.slots = 1 + i;
-        conf.context = 512 << i / 3;
-        conf.threads = 1 + i / 3 % 2;
-        conf.ops = i / 3 % 2 == 0 ? "plain" : NULL;
+        conf.context = 512 << i / 4;
+        conf.threads = 1 + i / 4 % 2;
+        conf.ops = i / 4 % 2 == 0 ? "plain" : NULL;
 
         mapped = 0;
         counting = 1;

@@ -1,6 +1,6 @@
 /*
- * The source of the weights: the int8 cache file, which is written first if possible; without one,
- * the checkpoint itself.
+ * The source of the weights: the quantised cache file, which is written first if possible; without
+ * one, the checkpoint itself.
  */
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
 
     order = vlm_matrix_order(v->ops, v->device);
 
-    if (vlm_packed_create(&made, v->conf.cache, v->conf.model, id,
+    if (vlm_packed_create(&made, v->conf.cache, v->conf.model, v->conf.weights, id,
                           order == VLM_NONE ? VLM_FLIP : order, vlm_model_matrices(&v->config),
                           v->plan.weights + v->plan.vision, &why) != 0)
     {
@@ -146,7 +146,8 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
     }
 
     if (v->remake
-        || vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, id, &why) != 0)
+        || vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, v->conf.weights, id, &why)
+           != 0)
     {
         if (why.text[0] != '\0') {
             tell(v, "the quantised cache is written: %s", why.text);
@@ -160,7 +161,9 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
 
         v->remake = 0;
 
-        if (vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, id, &why) != 0) {
+        if (vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, v->conf.weights, id, &why)
+            != 0)
+        {
             not_written(v, why.text);
             return 0;
         }

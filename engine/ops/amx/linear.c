@@ -1,10 +1,11 @@
 /*
- * linear for AMX: int8 with enough rows goes through tiles; AVX-512's kernels do the rest.
+ * linear for AMX: int8 and int4 with enough rows go through tiles; AVX-512's kernels do the rest.
  *
  * The panels are AVX-512's, u8 = w + 128; 128 is subtracted again from a piece of one, once for all
- * activation rows.  A tile holds 16 rows of 64 values: 16 activation rows and a block of k, or 16
- * weight rows and the same block in the panel's order.  The products of a piece's blocks are summed
- * in one tile, which is added to y by one multiply-add, as in the definition.
+ * activation rows, and a piece of int4 becomes int8.  A tile holds 16 rows of 64 values: 16
+ * activation rows and a block of k, or 16 weight rows and the same block in the panel's order.  The
+ * products of a piece's blocks are summed in one tile, which is added to y by one multiply-add, as
+ * in the definition.
  *
  * The sums of a tile go through memory.  So there are three such tiles, and each is written while
  * the next one is summed and read while the one after that is.
@@ -13,6 +14,8 @@
 #include <immintrin.h>
 
 #include "base/size.h"
+#include "format/format.h"
+#include "format/int4.h"
 #include "ops/kernels.h"
 
 #define LEAST    12                    /* from so many activation rows on, tiles are faster */
@@ -238,18 +241,26 @@ static void
 multiply_panel(const vlm_linear_args_t *a, work_t *w, const uint8_t *panel, uint32_t first,
                uint32_t T)
 {
-    uint32_t  t, p, n, blocks;
+    int       int4 = a->w->type == VLM_INT4;
+    uint32_t  t, p, n, blocks, bytes;
 
     blocks = vlm_blocks(a->w->K);
     memset(w->y, 0, T * sizeof(w->y[0]));
 
-    for (p = 0; p < vlm_pieces(a->w->K); p++, panel += n * BLOCK_BYTES) {
+    for (p = 0; p < vlm_pieces(a->w->K); p++, panel += bytes) {
         n = blocks - p * BLOCKS < BLOCKS ? blocks - p * BLOCKS : BLOCKS;
-        take_offset(panel, n, w->weights[0]);
+        bytes = int4 ? n * VLM_INT4_NIBBLES + 2 * VLM_INT4_NUMBERS : n * BLOCK_BYTES;
+
+        if (int4) {
+            vlm_int4_piece_avx512(panel, n, 0, w->weights[0]);
+        } else {
+            take_offset(panel, n, w->weights[0]);
+        }
+
         barrier();
 
         for (t = 0; t + STEP <= T; t += STEP) {
-            vlm_bring(panel + n * BLOCK_BYTES, BLOCKS, t, STEP, T);
+            vlm_bring(panel + bytes, int4 ? BLOCKS / 2 : BLOCKS, t, STEP, T);
             multiply_piece(a, w, first + t, STEP, p, n, w->y + t);
         }
 
@@ -287,7 +298,7 @@ vlm_linear_amx(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
     uint32_t        p, t, T;
     const uint8_t  *panel;
 
-    if (a->w->type != VLM_INT8 || a->T < LEAST) {
+    if (!vlm_takes_int8(a->w->type) || a->T < LEAST) {
         vlm_linear_avx512(a, begin, end);
         return;
     }
@@ -295,7 +306,8 @@ vlm_linear_amx(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
     configure(STEP);
 
     for (p = begin; p < end; p++) {
-        panel = (const uint8_t *) a->w->w + p * vlm_panel_bytes(a->w->K);
+        panel = (const uint8_t *) a->w->w
+                + p * vlm_format_of(a->w->type)->panel_bytes(a->w->K);
 
         for (t = 0; t < a->T; t += T) {
             T = a->T - t < ROWS ? a->T - t : ROWS;

@@ -8,12 +8,17 @@
  * within 2 * 128 * 127, because activations are at most 127, and so are weights, but for the -128
  * that a quantised checkpoint may have.
  *
+ * int4 with one activation row is multiplied as it lies: sums of q x are taken in 16 bits, 8 times
+ * 2 * 15 * 127 at most, and then multiplied by the step.  With more rows a piece of a panel becomes
+ * int8 first.
+ *
  * Each output is summed in the order of k whatever T is, and the bits equal the plain version's.
  */
 
 #include <immintrin.h>
 
 #include "base/size.h"
+#include "format/int4.h"
 #include "ops/kernels.h"
 
 #define ROWS   4                       /* activation rows of a tile of f32: 8 sums */
@@ -28,6 +33,11 @@ vlm_packed_bytes_avx2(vlm_type_t type, uint32_t N, uint32_t K)
     uint64_t  rows, k;
 
     rows = vlm_round(N, VLM_PANEL);
+
+    if (type == VLM_INT4) {
+        return vlm_mul(rows / VLM_PANEL, vlm_int4_panel_bytes(K));
+    }
+
     k = type == VLM_INT8 ? vlm_round(K, VLM_BLOCK) : K;
 
     return vlm_mul(vlm_mul(rows, k), vlm_type_bytes(type));
@@ -62,6 +72,11 @@ vlm_pack_avx2(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from)
             continue;
         }
 
+        if (w->type == VLM_INT4) {
+            vlm_int4_pack(panel, (const uint8_t *) from + p * vlm_int4_row_bytes(K), rows, K, 0);
+            continue;
+        }
+
         memset(panel, 0, vlm_packed_bytes_avx2(w->type, VLM_PANEL, K));
         f = (const float *) from + (size_t) p * K;
 
@@ -88,6 +103,11 @@ vlm_unpack_row_avx2(const vlm_linear_t *w, uint32_t row, float *out)
 
     panel = (const uint8_t *) w->w
             + row / VLM_PANEL * vlm_packed_bytes_avx2(w->type, VLM_PANEL, w->K);
+
+    if (w->type == VLM_INT4) {
+        vlm_int4_unpack_row(panel, row % VLM_PANEL, w->K, out);
+        return;
+    }
 
     for (k = 0; k < w->K; k++) {
         at = place_of(w->type, row % VLM_PANEL, k);
@@ -318,16 +338,176 @@ widen(const int8_t *q, size_t values, uint32_t n, uint32_t rows, int16_t x[][VLM
 }
 
 
+/* ---- int4 ---------------------------------------------------------------- */
+
+/* Byte g of each four as two of 16 bits; and as four. */
+static inline __m256i
+take_step(__m256i steps, uint32_t g)
+{
+    return _mm256_shuffle_epi8(steps, _mm256_add_epi16(_mm256_set1_epi16((short) g),
+        _mm256_broadcastsi128_si256(_mm_set_epi8(-128, 12, -128, 12, -128, 8, -128, 8,
+                                                 -128, 4, -128, 4, -128, 0, -128, 0))));
+}
+
+
+static inline __m256i
+take_base(__m256i bases, uint32_t g)
+{
+    return _mm256_shuffle_epi8(bases, _mm256_add_epi8(_mm256_set1_epi8((char) g),
+        _mm256_broadcastsi128_si256(_mm_set_epi8(12, 12, 12, 12, 8, 8, 8, 8,
+                                                 4, 4, 4, 4, 0, 0, 0, 0))));
+}
+
+
+void
+vlm_int4_piece_avx2(const uint8_t *from, uint32_t groups, uint32_t flip, uint8_t *to)
+{
+    __m256i         step, base, x, low, high, mask = _mm256_set1_epi8(15);
+    uint32_t        g, j, w;
+    const uint8_t  *numbers = from + groups * VLM_INT4_NIBBLES;
+
+    for (g = 0; g < groups; g++, from += VLM_INT4_NIBBLES, to += 2 * VLM_INT4_NIBBLES) {
+        for (j = 0; j < 8; j++) {
+            step = take_step(_mm256_load_si256((const __m256i *) numbers + j), g);
+            base = _mm256_load_si256((const __m256i *) (numbers + VLM_INT4_NUMBERS) + j);
+            base = _mm256_xor_si256(take_base(base, g), _mm256_set1_epi32((int) flip));
+
+            for (w = 32 * j; w < VLM_INT4_NIBBLES; w += 256) {
+                x = _mm256_load_si256((const __m256i *) (from + w));
+                low = _mm256_and_si256(x, mask);
+                high = _mm256_and_si256(_mm256_srli_epi16(x, 4), mask);
+
+                /* products of 16 bits carry nothing from byte to byte: each is below 256 */
+
+                low = _mm256_add_epi8(_mm256_mullo_epi16(low, step), base);
+                high = _mm256_add_epi8(_mm256_mullo_epi16(high, step), base);
+                _mm256_store_si256((__m256i *) (to + w), low);
+                _mm256_store_si256((__m256i *) (to + w + VLM_INT4_NIBBLES), high);
+            }
+        }
+    }
+}
+
+
+static inline __m256i
+pairs_with(__m256i w, const int8_t *q)
+{
+    int32_t  four;
+
+    memcpy(&four, q, 4);
+
+    return _mm256_maddubs_epi16(w, _mm256_set1_epi32(four));
+}
+
+
+/* The sums of 8 rows of a panel, vector j of it, over a piece; sum has those of each group's x. */
+static inline __attribute__((always_inline)) __m256i
+sum_int4(const uint8_t *piece, uint32_t groups, uint32_t j, const int8_t *q,
+         const int16_t sum[VLM_INT4_GROUPS])
+{
+    __m256i         dot, low, high, x, steps, bases, step, mask = _mm256_set1_epi8(15);
+    uint32_t        g, w;
+    const uint8_t  *numbers = piece + groups * VLM_INT4_NIBBLES + 32 * j;
+
+    steps = _mm256_load_si256((const __m256i *) numbers);
+    bases = _mm256_load_si256((const __m256i *) (numbers + VLM_INT4_NUMBERS));
+
+    /* bases of groups 0 and 2, and of 1 and 3, times the sums of x */
+
+    dot = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16(bases, 8), 8),
+                            _mm256_set1_epi32((uint16_t) sum[0] | (int32_t) sum[2] * 65536));
+    dot = _mm256_add_epi32(dot, _mm256_madd_epi16(_mm256_srai_epi16(bases, 8),
+                            _mm256_set1_epi32((uint16_t) sum[1] | (int32_t) sum[3] * 65536)));
+
+    for (g = 0; g < groups; g++, piece += VLM_INT4_NIBBLES, q += VLM_BLOCK) {
+        low = high = _mm256_setzero_si256();
+
+        for (w = 0; w < VLM_BLOCK / 2; w += 4) {
+            x = _mm256_load_si256((const __m256i *) (piece + VLM_PANEL * w + 32 * j));
+            low = _mm256_add_epi16(low, pairs_with(_mm256_and_si256(x, mask), q + w));
+            x = _mm256_and_si256(_mm256_srli_epi16(x, 4), mask);
+            high = _mm256_add_epi16(high, pairs_with(x, q + VLM_BLOCK / 2 + w));
+        }
+
+        step = take_step(steps, g);
+        dot = _mm256_add_epi32(dot, _mm256_madd_epi16(low, step));
+        dot = _mm256_add_epi32(dot, _mm256_madd_epi16(high, step));
+    }
+
+    return dot;
+}
+
+
+static void
+sum_groups(const int8_t *q, uint32_t groups, int16_t sum[VLM_INT4_GROUPS])
+{
+    int16_t   all;
+    uint32_t  g, i;
+
+    for (g = 0; g < VLM_INT4_GROUPS; g++) {
+        for (all = 0, i = 0; g < groups && i < VLM_BLOCK; i++) {
+            all = (int16_t) (all + q[g * VLM_BLOCK + i]);
+        }
+
+        sum[g] = all;
+    }
+}
+
+
+/* One activation row against one panel, or two side by side. */
+static void
+multiply_one4(const vlm_linear_args_t *a, const uint8_t *panel, int panels, float y[][VLM_PANEL])
+{
+    int             p;
+    size_t          next;
+    __m256          acc, scale;
+    int16_t         sum[VLM_INT4_GROUPS];
+    uint32_t        k, groups, j, i, values;
+    const uint8_t  *piece;
+
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
+    next = vlm_int4_panel_bytes(a->w->K);
+    memset(y, 0, (size_t) panels * sizeof(y[0]));
+
+    for (k = 0; k < values; k += VLM_PIECE) {
+        groups = (values - k < VLM_PIECE ? values - k : VLM_PIECE) / VLM_BLOCK;
+        sum_groups(a->q + k, groups, sum);
+        scale = _mm256_set1_ps(a->s[k / VLM_PIECE]);
+
+        for (p = 0; p < panels; p++) {
+            piece = panel + (size_t) p * next;
+
+            for (j = 0; j < 8; j++) {
+                for (i = 0; i < groups * 4; i++) {
+                    _mm_prefetch((const char *) piece + VLM_INT4_NIBBLES * VLM_INT4_GROUPS
+                                 + (j * 16 + i) * 64, _MM_HINT_T1);
+                }
+
+                acc = _mm256_load_ps(y[p] + 8 * j);
+                acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(sum_int4(piece, groups, j,
+                                                                         a->q + k, sum)), acc);
+                _mm256_store_ps(y[p] + 8 * j, acc);
+            }
+        }
+
+        panel += groups * VLM_INT4_NIBBLES + 2 * VLM_INT4_NUMBERS;
+    }
+}
+
+
 /*
  * Rows t .. t + T, at most MANY, against a panel: a piece of it is read once for all rows, in tiles
- * of about the same size.  The first tile, 8 weight rows at a time, brings the next piece.
+ * of about the same size, and of int4 becomes int8 first.  The first tile, 8 weight rows at a time,
+ * brings the next piece.
  */
 static void
 multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_t T,
                float y[][VLM_PANEL])
 {
+    int             int4 = a->w->type == VLM_INT4;
     size_t          pieces;
     int16_t         x[TILE][VLM_PIECE] __attribute__((aligned(32)));
+    uint8_t         made[VLM_PIECE * VLM_PANEL] __attribute__((aligned(32)));
     uint32_t        i, k, n, row, rows, tiles, values;
     const uint8_t  *piece, *bring;
 
@@ -337,7 +517,13 @@ multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uin
 
     for (k = 0; k < values; k += n) {
         n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
-        piece = panel + (size_t) k * VLM_PANEL;
+        piece = int4 ? made : panel;
+
+        if (int4) {
+            vlm_int4_piece_avx2(panel, n / VLM_BLOCK, 0, made);
+        }
+
+        panel += int4 ? n / 2 * VLM_PANEL + 2 * VLM_INT4_NUMBERS : n * VLM_PANEL;
         tiles = (T + TILE - 1) / TILE;
 
         for (i = 0; i < T; i += rows, tiles--) {
@@ -345,8 +531,8 @@ multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uin
             widen(a->q + (t + i) * (size_t) values + k, values, n, rows, x);
 
             for (row = 0; row < VLM_PANEL; row += 8) {
-                bring = i > 0 || row % 16 != 0 ? NULL
-                        : piece + (size_t) n * VLM_PANEL + (size_t) row * n;
+                bring = i > 0 || row % 16 != 0 || (int4 && row >= VLM_PANEL / 2)
+                        ? NULL : panel + (size_t) row * n;
                 tile((const int8_t *) piece + 4 * row, x, a->s + (t + i) * pieces + k / VLM_PIECE,
                      pieces, n, bring, (int) rows, (float (*)[VLM_PANEL]) (y[i] + row));
             }
@@ -410,12 +596,16 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 
     for (p = begin; p < end; p += panels) {
         panel = (const uint8_t *) a->w->w + p * bytes;
-        panels = a->w->type == VLM_INT8 && a->T == 1 && end - p >= 2 ? 2 : 1;
+        panels = vlm_takes_int8(a->w->type) && a->T == 1 && end - p >= 2 ? 2 : 1;
 
         for (t = 0; t < a->T; t += rows) {
-            if (a->w->type != VLM_INT8) {
+            if (!vlm_takes_int8(a->w->type)) {
                 rows = a->T - t >= ROWS ? ROWS : 1;
                 multiply_float(a, panel, t, rows, y);
+
+            } else if (a->T == 1 && a->w->type == VLM_INT4) {
+                rows = 1;
+                multiply_one4(a, panel, (int) panels, y);
 
             } else if (a->T == 1) {
                 rows = 1;

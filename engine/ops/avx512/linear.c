@@ -18,11 +18,13 @@
 #include <immintrin.h>
 
 #include "base/size.h"
+#include "format/int4.h"
 #include "ops/kernels.h"
 
 #define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
 #define FEW    3                       /* that read two panels at once: as many sums */
 #define ALONE  4                       /* that go as one tile */
+#define FEW4   2                       /* of int4 whose values stay in registers */
 #define MANY   256                     /* that go over a piece of a panel together */
 #define FAR    3072                    /* bytes to prefetch, into the second cache */
 #define NEAR   512                     /* and into the first */
@@ -34,6 +36,11 @@ vlm_packed_bytes_avx512(vlm_type_t type, uint32_t N, uint32_t K)
     uint64_t  rows, k;
 
     rows = vlm_round(N, VLM_PANEL);
+
+    if (type == VLM_INT4) {
+        return vlm_mul(rows / VLM_PANEL, vlm_int4_panel_bytes(K));
+    }
+
     k = type == VLM_INT8 ? vlm_round(K, VLM_BLOCK) : K;
 
     return vlm_mul(vlm_mul(rows, k), vlm_type_bytes(type));
@@ -57,6 +64,11 @@ vlm_pack_avx512(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from)
         if (w->type == VLM_INT8) {
             vlm_pack_words((uint32_t *) panel, (const int8_t *) from + (size_t) p * K, rows, K,
                            VLM_FLIP);
+            continue;
+        }
+
+        if (w->type == VLM_INT4) {
+            vlm_int4_pack(panel, (const uint8_t *) from + p * vlm_int4_row_bytes(K), rows, K, 0);
             continue;
         }
 
@@ -86,6 +98,11 @@ vlm_unpack_row_avx512(const vlm_linear_t *w, uint32_t row, float *out)
     i = row % VLM_PANEL;
     panel = (const uint8_t *) w->w
             + row / VLM_PANEL * vlm_packed_bytes_avx512(w->type, VLM_PANEL, w->K);
+
+    if (w->type == VLM_INT4) {
+        vlm_int4_unpack_row(panel, i, w->K, out);
+        return;
+    }
 
     for (k = 0; k < w->K; k++) {
         switch (w->type) {
@@ -270,6 +287,157 @@ tile_int8(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, 
 }
 
 
+/* ---- int4 ---------------------------------------------------------------- */
+
+/* Steps and bases of a group, of 16 rows of a panel, as often as a word of four values has them. */
+typedef struct {
+    __m512i  step, base;
+} group_t;
+
+
+/* Group g of a piece; rows from 16 j on.  flip is added to values that are unsigned. */
+static inline __attribute__((always_inline)) group_t
+load_group(const uint8_t *numbers, uint32_t g, int j, uint32_t flip)
+{
+    __m512i  step, base;
+    group_t  of;
+
+    step = _mm512_load_si512(numbers + 64 * j);
+    base = _mm512_load_si512(numbers + VLM_INT4_NUMBERS + 64 * j);
+
+    /* byte g of each four: as two of 16 bits, and as four */
+
+    of.step = _mm512_shuffle_epi8(step, _mm512_add_epi8(
+        _mm512_broadcast_i32x4(_mm_set_epi8(-128, 12, -128, 12, -128, 8, -128, 8,
+                                            -128, 4, -128, 4, -128, 0, -128, 0)),
+        _mm512_set1_epi16((short) g)));
+    of.base = _mm512_shuffle_epi8(base, _mm512_add_epi8(
+        _mm512_broadcast_i32x4(_mm_set_epi8(12, 12, 12, 12, 8, 8, 8, 8, 4, 4, 4, 4, 0, 0, 0, 0)),
+        _mm512_set1_epi8((char) g)));
+    of.base = _mm512_xor_si512(of.base, _mm512_set1_epi32((int) flip));
+
+    return of;
+}
+
+
+/* Values of the low or the high bits.  Both products of 16 bits are below 256, none carries. */
+static inline __m512i
+values_of(__m512i q, group_t of)
+{
+    q = _mm512_and_si512(q, _mm512_set1_epi8(15));
+
+    return _mm512_add_epi8(_mm512_mullo_epi16(q, of.step), of.base);
+}
+
+
+void
+vlm_int4_piece_avx512(const uint8_t *from, uint32_t groups, uint32_t flip, uint8_t *to)
+{
+    int             j;
+    group_t         of;
+    __m512i         x;
+    uint32_t        g, w;
+    const uint8_t  *numbers = from + groups * VLM_INT4_NIBBLES;
+
+    for (g = 0; g < groups; g++, from += VLM_INT4_NIBBLES, to += 2 * VLM_INT4_NIBBLES) {
+        for (j = 0; j < 4; j++) {
+            of = load_group(numbers, g, j, flip);
+
+            for (w = 64 * (uint32_t) j; w < VLM_INT4_NIBBLES; w += 256) {
+                x = _mm512_load_si512(from + w);
+                _mm512_store_si512(to + w, values_of(x, of));
+                _mm512_store_si512(to + w + VLM_INT4_NIBBLES,
+                                   values_of(_mm512_srli_epi16(x, 4), of));
+            }
+        }
+    }
+}
+
+
+/* One group of `panels` panels against `rows` activation rows. */
+static inline __attribute__((always_inline)) void
+sum_group(const uint8_t *from, const uint8_t *numbers, size_t next, uint32_t g, rows_t r,
+          int panels, int rows, __m512i dot[][4])
+{
+    int       m, p, j;
+    int32_t   four[2];
+    group_t   of[4];
+    __m512i   x, low[4], high[4];
+    uint32_t  w;
+
+    for (p = 0; p < panels; p++, from += next, numbers += next) {
+        for (j = 0; j < 4; j++) {
+            of[j] = load_group(numbers, g, j, VLM_FLIP);
+        }
+
+        for (w = 0; w < VLM_BLOCK / 2; w += 4) {
+            for (j = 0; j < 4; j++) {
+                x = load_ahead(from + VLM_PANEL * w + 64 * j);
+                low[j] = values_of(x, of[j]);
+                high[j] = values_of(_mm512_srli_epi16(x, 4), of[j]);
+            }
+
+            for (m = 0; m < rows; m++) {
+                memcpy(&four[0], r.q + m * r.values + w, 4);
+                memcpy(&four[1], r.q + m * r.values + VLM_BLOCK / 2 + w, 4);
+
+                for (j = 0; j < 4; j++) {
+                    dot[p * rows + m][j] = dot_step(dot[p * rows + m][j], low[j],
+                                                    _mm512_set1_epi32(four[0]));
+                    dot[p * rows + m][j] = dot_step(dot[p * rows + m][j], high[j],
+                                                    _mm512_set1_epi32(four[1]));
+                }
+            }
+        }
+    }
+}
+
+
+/* tile_int8() of int4 panels, whose values become int8 in registers. */
+static inline __attribute__((always_inline)) void
+tile_int4(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int panels, int rows,
+          float y[][VLM_PANEL])
+{
+    int             i, j;
+    __m512          acc, scale;
+    __m512i         dot[2 * FEW4][4], v;
+    uint32_t        k, g, groups;
+    const uint8_t  *numbers;
+
+    for (k = 0; k < n; k += groups * VLM_BLOCK, r.s++, r.sum++) {
+        groups = (n - k < VLM_PIECE ? n - k : VLM_PIECE) / VLM_BLOCK;
+        numbers = panel + groups * VLM_INT4_NIBBLES;
+
+        for (i = 0; i < panels * rows; i++) {
+            v = _mm512_set1_epi32(-128 * r.sum[(size_t) (i % rows) * r.pieces]);
+
+            for (j = 0; j < 4; j++) {
+                dot[i][j] = v;
+            }
+        }
+
+        for (g = 0; g < groups; g++, panel += VLM_INT4_NIBBLES, r.q += VLM_BLOCK) {
+            sum_group(panel, numbers, next, g, r, panels, rows, dot);
+        }
+
+        for (i = 0; i < panels * rows; i++) {
+            scale = _mm512_set1_ps(r.s[(size_t) (i % rows) * r.pieces]);
+
+            for (j = 0; j < 4; j++) {
+                acc = _mm512_load_ps(y[i] + 16 * j);
+                acc = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(dot[i][j]), acc);
+                _mm512_store_ps(y[i] + 16 * j, acc);
+            }
+        }
+
+        panel += 2 * VLM_INT4_NUMBERS;
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+
+/* ---- rows and panels ----------------------------------------------------- */
+
 static void
 tile_rows(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows,
           float y[][VLM_PANEL])
@@ -335,13 +503,9 @@ tile_of_two(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int rows,
 }
 
 
-/*
- * n values of int8 weights from value k on, where a piece begins.  next: bytes from a panel to the
- * second one; or to what a tile brings (HALF).
- */
-static void
-tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, uint32_t k,
-     uint32_t n, from_t from, int panels, int rows, float y[][VLM_PANEL])
+/* Activation rows from row t and value k on, where a piece begins. */
+static rows_t
+rows_from(const vlm_linear_args_t *a, uint32_t t, uint32_t k)
 {
     size_t  at;
     rows_t  r;
@@ -352,8 +516,19 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
     r.q = a->q + t * r.values + k;
     r.s = a->s + at;
     r.sum = a->sum + at;
-    panel += (size_t) k * VLM_PANEL;
 
+    return r;
+}
+
+
+/*
+ * n values of int8 weights.  next: bytes from a panel to the second one; or to what a tile brings
+ * (HALF).
+ */
+static void
+tile(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, int panels, int rows,
+     float y[][VLM_PANEL])
+{
     if (panels == 2) {
         tile_of_two(panel, next, r, n, rows, y);
 
@@ -365,6 +540,28 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
 
     } else {
         tile_of(panel, next, r, n, CACHED, rows, y);
+    }
+}
+
+
+/* int4 weights, all values of up to FEW4 rows. */
+static void
+tile4(const uint8_t *panel, size_t next, rows_t r, int panels, int rows, float y[][VLM_PANEL])
+{
+    uint32_t  n = (uint32_t) r.values;
+
+    switch (panels == 2 ? -rows : rows) {
+    case -1:
+        tile_int4(panel, next, r, n, 2, 1, y);
+        break;
+    case -2:
+        tile_int4(panel, next, r, n, 2, 2, y);
+        break;
+    case 1:
+        tile_int4(panel, next, r, n, 1, 1, y);
+        break;
+    default:
+        tile_int4(panel, next, r, n, 1, 2, y);
     }
 }
 
@@ -392,19 +589,27 @@ finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
 static void
 multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    int       panels;
-    float     y[ROWS][VLM_PANEL] __attribute__((aligned(64)));
-    uint64_t  bytes;
-    uint32_t  p;
+    int             panels;
+    float           y[ROWS][VLM_PANEL] __attribute__((aligned(64)));
+    rows_t          r;
+    uint64_t        bytes;
+    uint32_t        p;
+    const uint8_t  *panel;
 
-    bytes = vlm_panel_bytes(a->w->K);
+    r = rows_from(a, 0, 0);
+    bytes = vlm_packed_bytes_avx512(a->w->type, VLM_PANEL, a->w->K);
 
     for (p = begin; p < end; p += (uint32_t) panels) {
         panels = a->T <= FEW && end - p >= 2 ? 2 : 1;
-
+        panel = (const uint8_t *) a->w->w + p * bytes;
         memset(y, 0, (size_t) panels * a->T * sizeof(y[0]));
-        tile(a, (const uint8_t *) a->w->w + p * bytes, bytes, 0, 0,
-             vlm_blocks(a->w->K) * VLM_BLOCK, STREAM, panels, (int) a->T, y);
+
+        if (a->w->type == VLM_INT4) {
+            tile4(panel, bytes, r, panels, (int) a->T, y);
+        } else {
+            tile(panel, bytes, r, (uint32_t) r.values, STREAM, panels, (int) a->T, y);
+        }
+
         finish(a, p, 0, panels, (int) a->T, y);
     }
 }
@@ -433,8 +638,38 @@ multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
 
         for (i = 0, part = 0; i < T; i += rows, part++) {
             rows = (T - i + tiles - part - 1) / (tiles - part);
-            tile(a, panel, bytes + part * bytes / 2, t + i, k, n, part < 2 ? HALF : CACHED, 1,
-                 (int) rows, y + i);
+            tile(panel + (size_t) k * VLM_PANEL, bytes + part * bytes / 2, rows_from(a, t + i, k),
+                 n, part < 2 ? HALF : CACHED, 1, (int) rows, y + i);
+        }
+    }
+
+    finish(a, p, t, 1, (int) T, y);
+}
+
+
+/* The same of int4, a piece of which becomes int8 first. */
+static void
+multiply_panel4(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
+{
+    float           y[MANY][VLM_PANEL] __attribute__((aligned(64)));
+    uint8_t         piece[VLM_PIECE * VLM_PANEL] __attribute__((aligned(64)));
+    uint32_t        i, k, n, rows, part, tiles, values;
+    const uint8_t  *panel;
+
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
+    panel = (const uint8_t *) a->w->w + p * vlm_int4_panel_bytes(a->w->K);
+    tiles = (T + ROWS - 1) / ROWS;
+    memset(y, 0, T * sizeof(y[0]));
+
+    for (k = 0; k < values; k += n) {
+        n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
+        vlm_int4_piece_avx512(panel, n / VLM_BLOCK, VLM_FLIP, piece);
+        panel += n / 2 * VLM_PANEL + 2 * VLM_INT4_NUMBERS;
+
+        for (i = 0, part = 0; i < T; i += rows, part++) {
+            rows = (T - i + tiles - part - 1) / (tiles - part);
+            vlm_bring(panel, VLM_INT4_GROUPS / 2, i, rows, T);
+            tile(piece, 0, rows_from(a, t + i, k), n, CACHED, 1, (int) rows, y + i);
         }
     }
 
@@ -467,21 +702,23 @@ multiply_float(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 void
 vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    uint32_t  p, t;
+    int       int4 = a->w->type == VLM_INT4;
+    uint32_t  p, t, T;
 
-    if (a->w->type != VLM_INT8) {
+    if (!vlm_takes_int8(a->w->type)) {
         multiply_float(a, begin, end);
         return;
     }
 
-    if (a->T <= ALONE) {
+    if (a->T <= (int4 ? FEW4 : ALONE)) {
         multiply_few(a, begin, end);
         return;
     }
 
     for (p = begin; p < end; p++) {
-        for (t = 0; t < a->T; t += MANY) {
-            multiply_panel(a, p, t, a->T - t < MANY ? a->T - t : MANY);
+        for (t = 0; t < a->T; t += T) {
+            T = a->T - t < MANY ? a->T - t : MANY;
+            int4 ? multiply_panel4(a, p, t, T) : multiply_panel(a, p, t, T);
         }
     }
 }

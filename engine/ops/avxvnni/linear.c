@@ -1,6 +1,6 @@
 /*
- * linear for AVX-VNNI, of processors without AVX-512: int8 uses vpdpbusd; AVX2's kernels do the
- * rest.
+ * linear for AVX-VNNI, of processors without AVX-512: int8 uses vpdpbusd, and so does int4, a piece
+ * of whose panels becomes int8 first; AVX2's kernels do the rest, also int4 with one row.
  *
  * The panels are AVX2's, signed.  vpdpbusd multiplies unsigned by signed: 128 is added to a vector
  * of weights once for all activation rows, and 128 * sum(x) is subtracted where a piece's sum
@@ -11,9 +11,11 @@
 
 #include <immintrin.h>
 
+#include "format/int4.h"
 #include "ops/kernels.h"
 
 #define ROWS   6                       /* activation rows of a tile: 12 sums of 16 registers */
+#define MANY   256                     /* that go over a piece of an int4 panel together */
 #define AHEAD  3072                    /* bytes to prefetch, into the second cache */
 
 #ifndef VLM_VPDPBUSD
@@ -158,20 +160,121 @@ multiply_rows(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, in
 }
 
 
+/* A piece of a panel in int8 against `rows` activation rows. */
+static void
+piece_rows(const int8_t *piece, rows_t r, uint32_t n, int rows, float y[][VLM_PANEL])
+{
+    float   (*to)[VLM_PANEL];
+    uint32_t  row;
+
+    for (row = 0; row < VLM_PANEL; row += 16) {
+        to = (float (*)[VLM_PANEL]) (y[0] + row);
+
+        switch (rows) {
+        case 1:
+            multiply_piece(piece + 4 * row, r, n, 1, 2, to);
+            break;
+        case 2:
+            multiply_piece(piece + 4 * row, r, n, 2, 2, to);
+            break;
+        case 3:
+            multiply_piece(piece + 4 * row, r, n, 3, 2, to);
+            break;
+        case 4:
+            multiply_piece(piece + 4 * row, r, n, 4, 2, to);
+            break;
+        case 5:
+            multiply_piece(piece + 4 * row, r, n, 5, 2, to);
+            break;
+        default:
+            multiply_piece(piece + 4 * row, r, n, ROWS, 2, to);
+        }
+    }
+}
+
+
+/* Rows t .. t + T, at most MANY, against a panel of int4. */
+static void
+panel_int4(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_t T,
+           float y[][VLM_PANEL])
+{
+    size_t    k;
+    rows_t    r;
+    int8_t    made[VLM_PIECE * VLM_PANEL] __attribute__((aligned(32)));
+    uint32_t  i, n, rows;
+
+    r.values = (size_t) vlm_blocks(a->w->K) * VLM_BLOCK;
+    r.pieces = vlm_pieces(a->w->K);
+    memset(y, 0, T * sizeof(y[0]));
+
+    for (k = 0; k < r.values; k += n) {
+        n = r.values - k < VLM_PIECE ? (uint32_t) (r.values - k) : VLM_PIECE;
+        vlm_int4_piece_avx2(panel, n / VLM_BLOCK, 0, (uint8_t *) made);
+        panel += n / 2 * VLM_PANEL + 2 * VLM_INT4_NUMBERS;
+
+        for (i = 0; i < T; i += rows) {
+            rows = T - i < ROWS ? T - i : ROWS;
+            r.q = a->q + (t + i) * r.values + k;
+            r.s = a->s + (t + i) * r.pieces + k / VLM_PIECE;
+            r.sum = a->sum + (t + i) * r.pieces + k / VLM_PIECE;
+            piece_rows(made, r, n, (int) rows, y + i);
+        }
+    }
+}
+
+
+static void
+finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, uint32_t rows,
+       float y[][VLM_PANEL])
+{
+    size_t    out;
+    uint32_t  i, n0, n;
+
+    out = vlm_linear_out(a->w);
+
+    for (i = 0; i < (uint32_t) panels * rows; i++) {
+        n0 = (p + i / rows) * VLM_PANEL;
+        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
+        vlm_epilogue_avx2(a->w, n0, n, y[i], a->y + (t + i % rows) * out);
+    }
+}
+
+
+static void
+multiply_int4(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
+{
+    float           y[MANY][VLM_PANEL] __attribute__((aligned(32)));
+    uint32_t        p, t, T;
+    const uint8_t  *panel;
+
+    for (p = begin; p < end; p++) {
+        panel = (const uint8_t *) a->w->w + p * vlm_int4_panel_bytes(a->w->K);
+
+        for (t = 0; t < a->T; t += T) {
+            T = a->T - t < MANY ? a->T - t : MANY;
+            panel_int4(a, panel, t, T, y);
+            finish(a, p, t, 1, T, y);
+        }
+    }
+}
+
+
 void
 vlm_linear_avxvnni(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    int       i, rows, panels;
+    int       rows, panels;
     float     y[ROWS][VLM_PANEL] __attribute__((aligned(32)));
-    size_t    out;
-    uint32_t  p, t, n0, n;
+    uint32_t  p, t;
+
+    if (a->w->type == VLM_INT4 && a->T > 1) {
+        multiply_int4(a, begin, end);
+        return;
+    }
 
     if (a->w->type != VLM_INT8) {
         vlm_linear_avx2(a, begin, end);
         return;
     }
-
-    out = vlm_linear_out(a->w);
 
     for (p = begin; p < end; p += (uint32_t) panels) {
         panels = a->T == 1 && end - p >= 2 ? 2 : 1;
@@ -179,12 +282,7 @@ vlm_linear_avxvnni(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         for (t = 0; t < a->T; t += (uint32_t) rows) {
             rows = a->T - t < ROWS ? (int) (a->T - t) : ROWS;
             multiply_rows(a, p, t, panels, rows, y);
-
-            for (i = 0; i < panels * rows; i++) {
-                n0 = (p + (uint32_t) (i / rows)) * VLM_PANEL;
-                n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
-                vlm_epilogue_avx2(a->w, n0, n, y[i], a->y + (t + (uint32_t) (i % rows)) * out);
-            }
+            finish(a, p, t, panels, (uint32_t) rows, y);
         }
     }
 }
