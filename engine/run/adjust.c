@@ -23,9 +23,11 @@ static void hold_to_grammar(const vlm_adjust_t *a, const vlm_job_t *j);
 
 
 int
-vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokens_t *pieces, vlm_err_t *err)
+vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokenizer_t *t,
+                const vlm_tokens_t *pieces, vlm_err_t *err)
 {
     a->n_ids = n_ids;
+    a->tokenizer = t;
     a->pieces = pieces;
     a->walk = vlm_walk_open();
     a->row = malloc(vlm_mul(n_ids, sizeof(float)));
@@ -34,6 +36,13 @@ vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokens_t *pieces, vlm
     if (a->row == NULL || a->allowed == NULL || a->walk == NULL) {
         vlm_adjust_close(a);
         return vlm_fail(err, VLM_EMEMORY, "no memory for a row of %u logits", n_ids);
+    }
+
+    a->encoder = vlm_encoder_open(t, VLM_FEED_TEXT, err);
+
+    if (a->encoder == NULL) {
+        vlm_adjust_close(a);
+        return -1;
     }
 
     return 0;
@@ -46,6 +55,7 @@ vlm_adjust_close(vlm_adjust_t *a)
     free(a->row);
     free(a->allowed);
     vlm_walk_close(a->walk);
+    vlm_encoder_close(a->encoder);
     memset(a, 0, sizeof(*a));
 }
 

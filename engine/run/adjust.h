@@ -11,16 +11,20 @@
 #include "run/job.h"
 #include "vlm.h"
 
+/* The last tokens of an answer, a forced text behind them, and a character that may follow. */
+#define VLM_FEED_TEXT  (VLM_LAST * VLM_PIECE_BYTES + VLM_FORCED_BYTES + 8)
+
 typedef struct {                       /* the engine thread's, for one row at a time */
     uint32_t                  n_ids;   /* that can be picked */
     float                    *row;     /* [n_ids] */
     uint32_t                 *allowed; /* [(n_ids + 31) / 32] bit per id */
     const vlm_tokens_t       *pieces;
     vlm_walk_t               *walk;
+    const vlm_tokenizer_t    *tokenizer;
+    vlm_encoder_t            *encoder; /* of texts of VLM_FEED_TEXT bytes */
     const uint32_t           *eos;     /* [n_eos] ids that end an answer; set after open */
     uint32_t                  n_eos;
-    const vlm_tokenizer_t    *tokenizer;           /* the same, and marks of calls: [n_marks] */
-    uint32_t                  mark[2], n_marks;
+    uint32_t                  mark[2], n_marks;    /* of calls: [n_marks]; set after open */
     int                       unforced;            /* 1: tokens are never fed, for tests */
 } vlm_adjust_t;
 
@@ -30,7 +34,8 @@ typedef enum {
     VLM_ADJUST_NOTHING_LEFT            /* every id is forbidden */
 } vlm_adjusted_t;
 
-int vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokens_t *pieces, vlm_err_t *err);
+int vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokenizer_t *t,
+                    const vlm_tokens_t *pieces, vlm_err_t *err);
 void vlm_adjust_close(vlm_adjust_t *a);            /* safe on a zeroed structure */
 
 int vlm_adjust_wanted(const vlm_job_t *j);

@@ -46,8 +46,7 @@ open_all(void **state)
     object = vlm_object_make(pieces, &err);
     assert_non_null(object);
 
-    assert_int_equal(vlm_adjust_open(&a, N_IDS, pieces, &err), 0);
-    a.tokenizer = tokenizer;
+    assert_int_equal(vlm_adjust_open(&a, N_IDS, tokenizer, pieces, &err), 0);
 
     return 0;
 }

@@ -2,18 +2,16 @@
 
 #include "run/feed.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 
-#define ROOM  (VLM_LAST * VLM_PIECE_BYTES + VLM_FORCED_BYTES + 8)
-
 typedef struct {                       /* the last tokens, the forced text, and what may follow */
-    char           text[ROOM];
-    size_t         before, bytes;      /* of the tokens; of both */
-    vlm_forced_t   forced;
-    vlm_ids_t      ids;
+    char             text[VLM_FEED_TEXT];
+    size_t           before, bytes;    /* of the tokens; of both */
+    vlm_forced_t     forced;
+    const uint32_t  *ids;              /* [n_ids] of the text */
+    size_t           n_ids;
 } feed_t;
 
 
@@ -68,11 +66,14 @@ put_text(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t n, feed_t *f)
 static int
 tokenise(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t n, feed_t *f)
 {
-    f->ids.n = 0;
+    if (put_text(a, j, n, f) != 0) {
+        return 0;
+    }
 
-    return put_text(a, j, n, f) == 0
-           && vlm_encode(a->tokenizer, f->text, f->bytes, &f->ids, NULL) == 0 && f->ids.n >= n
-           && memcmp(f->ids.ids, j->last + j->n_last - n, n * sizeof(*j->last)) == 0;
+    f->ids = vlm_encoder_ids(a->encoder, f->text, f->bytes, &f->n_ids);
+
+    return f->ids != NULL && f->n_ids >= n
+           && memcmp(f->ids, j->last + j->n_last - n, n * sizeof(*j->last)) == 0;
 }
 
 
@@ -105,7 +106,7 @@ border(const vlm_adjust_t *a, feed_t *f, size_t end)
         n = p == NULL ? 1 : 2;
         memcpy(f->text + f->bytes, p == NULL ? (const char[]) { (char) c } : p, n);
 
-        if (vlm_piece_start(a->tokenizer, f->text, f->bytes + n, f->bytes, &start, NULL) != 0) {
+        if (vlm_encoder_piece(a->encoder, f->text, f->bytes + n, f->bytes, &start) != 0) {
             return 0;
         }
 
@@ -131,8 +132,8 @@ copy(const vlm_adjust_t *a, const vlm_job_t *j, const feed_t *f, uint32_t first,
 
     left = j->sampling.max_tokens - j->usage.completion_tokens;
 
-    for (n = 0, at = f->before; n < most && n < left && first + n < f->ids.n; n++, at += bytes) {
-        token = f->ids.ids[first + n];
+    for (n = 0, at = f->before; n < most && n < left && first + n < f->n_ids; n++, at += bytes) {
+        token = f->ids[first + n];
         p = token < a->n_ids && vlm_token_is_text(a->tokenizer, token)
             ? vlm_token_bytes(a->tokenizer, token, &bytes) : NULL;
 
@@ -173,19 +174,15 @@ vlm_feed(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t most, uint32_t id[V
         return 0;
     }
 
-    memset(&f.ids, 0, sizeof(f.ids));
-
     for (k = j->n_last; k > 0 && !tokenise(a, j, k, &f); k--) { /* void */ }
 
     if (k == 0 && !tokenise(a, j, 0, &f)) {
-        free(f.ids.ids);
         return 0;
     }
 
     end = f.forced.whole ? f.bytes : border(a, &f, f.bytes);
     n = end < f.before ? 0 : copy(a, j, &f, k, end, most < VLM_FED ? most : VLM_FED, id);
-    *whole = f.forced.whole && k + n == f.ids.n;
-    free(f.ids.ids);
+    *whole = f.forced.whole && k + n == f.n_ids;
 
     return n;
 }

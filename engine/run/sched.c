@@ -48,14 +48,13 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
 
     if (vlm_features_open(&s->features, v->conf.features, err) != 0
         || vlm_prefix_open(&s->prefix, v->conf.slots, v->conf.context, err) != 0
-        || vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->pieces, err) != 0)
+        || vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->tokenizer, v->pieces, err) != 0)
     {
         return -1;
     }
 
     s->adjust.eos = v->config.generation.eos;
     s->adjust.n_eos = v->config.generation.n_eos;
-    s->adjust.tokenizer = v->tokenizer;
     s->adjust.mark[0] = v->template.mark[VLM_MARK_CALL];
     s->adjust.mark[1] = v->template.mark[VLM_MARK_CALL_END];
     s->adjust.n_marks = v->config.family->words.mark[VLM_MARK_CALL] == NULL ? 0 : 2;

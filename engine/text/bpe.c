@@ -45,8 +45,8 @@ vlm_bpe_free(vlm_bpe_t *w)
  * Each join removes one entry and adds two at most, and there are n - 1 joins after n - 1 entries:
  * the heap never holds 2n.
  */
-static int
-grow(vlm_bpe_t *w, size_t n, vlm_err_t *err)
+int
+vlm_bpe_grow(vlm_bpe_t *w, size_t n, vlm_err_t *err)
 {
     uint64_t  room;
 
@@ -206,7 +206,7 @@ vlm_bpe_encode(vlm_bpe_t *w, const vlm_vocab_t *v, const uint32_t *byte_id, cons
         return 0;
     }
 
-    if (grow(w, n, err) != 0) {
+    if (vlm_bpe_grow(w, n, err) != 0) {
         return -1;
     }
 

@@ -19,6 +19,8 @@ typedef struct {
     uint64_t          steps;           /* pairs looked up and heap entries moved, for tests */
 } vlm_bpe_t;
 
+/* Room for pieces of n bytes, which vlm_bpe_encode() makes by itself.  Its errors. */
+int vlm_bpe_grow(vlm_bpe_t *w, size_t n, vlm_err_t *err);
 void vlm_bpe_free(vlm_bpe_t *w);       /* safe twice */
 
 /*

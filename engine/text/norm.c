@@ -101,8 +101,8 @@ is_inert(int32_t cp)
 }
 
 
-static int
-is_all_inert(const char *text, size_t bytes)
+int
+vlm_norm_is_nfc(const char *text, size_t bytes)
 {
     const uint8_t  *p, *end;
 
@@ -280,7 +280,7 @@ vlm_norm_nfc(const char *text, size_t bytes, char **out, size_t *out_bytes, vlm_
     *out = NULL;
     *out_bytes = 0;
 
-    if (is_all_inert(text, bytes)) {
+    if (vlm_norm_is_nfc(text, bytes)) {
         return 0;
     }
 

@@ -15,4 +15,7 @@
  */
 int vlm_norm_nfc(const char *text, size_t bytes, char **out, size_t *out_bytes, vlm_err_t *err);
 
+/* 1: a text that is UTF-8 is in NFC for certain, which takes no memory to see. */
+int vlm_norm_is_nfc(const char *text, size_t bytes);
+
 #endif

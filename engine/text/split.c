@@ -224,11 +224,19 @@ vlm_pieces_open(vlm_pieces_t *p, const vlm_split_t *split, const char *text, siz
     }
 
     p->split = split;
-    p->text = bytes == 0 ? "" : text;
-    p->bytes = bytes;
-    p->from = NOT_YET;
+    vlm_pieces_again(p, text, bytes);
 
     return 0;
+}
+
+
+void
+vlm_pieces_again(vlm_pieces_t *p, const char *text, size_t bytes)
+{
+    p->text = bytes == 0 ? "" : text;
+    p->bytes = bytes;
+    p->done = p->to = p->search = 0;
+    p->from = NOT_YET;
 }
 
 

@@ -29,6 +29,8 @@ typedef struct {
 
 int vlm_pieces_open(vlm_pieces_t *p, const vlm_split_t *split, const char *text, size_t bytes,
                     vlm_err_t *err);
+/* The walk begins again, over another text. */
+void vlm_pieces_again(vlm_pieces_t *p, const char *text, size_t bytes);
 void vlm_pieces_close(vlm_pieces_t *p);        /* safe twice */
 
 /*

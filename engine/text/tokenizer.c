@@ -144,26 +144,39 @@ vlm_tokenizer_close(vlm_tokenizer_t *t)
 }
 
 
+/* The ids of all pieces of the walk's text. */
 static int
-encode_pieces(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
+encode_pieces(const vlm_tokenizer_t *t, vlm_pieces_t *pieces, vlm_bpe_t *work, vlm_ids_t *ids,
               vlm_err_t *err)
 {
+    int          rc;
+    size_t       n;
+    const char  *piece;
+
+    while ((rc = vlm_pieces_next(pieces, &piece, &n, err)) == 1) {
+        rc = vlm_bpe_encode(work, &t->vocab, t->byte_id, (const uint8_t *) piece, n, ids, err);
+        if (rc != 0) {
+            break;
+        }
+    }
+
+    return rc;
+}
+
+
+static int
+encode_text(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
+            vlm_err_t *err)
+{
     int           rc;
-    size_t        n;
     vlm_bpe_t     work = { 0 };
-    const char   *piece;
     vlm_pieces_t  pieces;
 
     if (vlm_pieces_open(&pieces, t->split, text, bytes, err) != 0) {
         return -1;
     }
 
-    while ((rc = vlm_pieces_next(&pieces, &piece, &n, err)) == 1) {
-        rc = vlm_bpe_encode(&work, &t->vocab, t->byte_id, (const uint8_t *) piece, n, ids, err);
-        if (rc != 0) {
-            break;
-        }
-    }
+    rc = encode_pieces(t, &pieces, &work, ids, err);
 
     vlm_bpe_free(&work);
     vlm_pieces_close(&pieces);
@@ -199,8 +212,8 @@ vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *
 
     at = ids->n;
 
-    rc = composed == NULL ? encode_pieces(t, text, bytes, ids, err)
-                          : encode_pieces(t, composed, n, ids, err);
+    rc = composed == NULL ? encode_text(t, text, bytes, ids, err)
+                          : encode_text(t, composed, n, ids, err);
     if (rc != 0) {
         ids->n = at;
     }
@@ -211,32 +224,99 @@ vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *
 }
 
 
-int
-vlm_piece_start(const vlm_tokenizer_t *t, const char *text, size_t bytes, size_t at,
-                size_t *start, vlm_err_t *err)
-{
-    int           rc;
-    size_t        n;
-    const char   *piece;
-    vlm_pieces_t  pieces;
+struct vlm_encoder_s {
+    const vlm_tokenizer_t  *t;
+    size_t                  bytes;     /* of the longest text */
+    vlm_bpe_t               work;
+    vlm_pieces_t            pieces;
+    vlm_ids_t               ids;       /* room for bytes */
+};
 
-    if (vlm_utf8_whole(text, bytes) != bytes) {
-        return vlm_fail(err, VLM_EINPUT, "not UTF-8");
+
+vlm_encoder_t *
+vlm_encoder_open(const vlm_tokenizer_t *t, size_t bytes, vlm_err_t *err)
+{
+    vlm_encoder_t  *e;
+
+    e = calloc(1, sizeof(*e));
+    if (e == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory to tokenise texts of %zu bytes", bytes);
+        return NULL;
     }
 
-    if (vlm_pieces_open(&pieces, t->split, text, bytes, err) != 0) {
+    e->t = t;
+    e->bytes = bytes;
+    e->ids.room = bytes;
+    e->ids.ids = malloc(vlm_mul(bytes, sizeof(uint32_t)));
+
+    if (e->ids.ids == NULL || vlm_bpe_grow(&e->work, bytes, err) != 0
+        || vlm_pieces_open(&e->pieces, t->split, "", 0, err) != 0)
+    {
+        vlm_encoder_close(e);
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory to tokenise texts of %zu bytes", bytes);
+        return NULL;
+    }
+
+    return e;
+}
+
+
+void
+vlm_encoder_close(vlm_encoder_t *e)
+{
+    if (e == NULL) {
+        return;
+    }
+
+    free(e->ids.ids);
+    vlm_bpe_free(&e->work);
+    vlm_pieces_close(&e->pieces);
+    free(e);
+}
+
+
+const uint32_t *
+vlm_encoder_ids(vlm_encoder_t *e, const char *text, size_t bytes, size_t *n)
+{
+    if (bytes > e->bytes || vlm_utf8_whole(text, bytes) != bytes
+        || (e->t->nfc && !vlm_norm_is_nfc(text, bytes)))
+    {
+        return NULL;
+    }
+
+    e->ids.n = 0;
+    vlm_pieces_again(&e->pieces, text, bytes);
+
+    if (encode_pieces(e->t, &e->pieces, &e->work, &e->ids, NULL) != 0) {
+        return NULL;
+    }
+
+    *n = e->ids.n;
+
+    return e->ids.ids;
+}
+
+
+int
+vlm_encoder_piece(vlm_encoder_t *e, const char *text, size_t bytes, size_t at, size_t *start)
+{
+    int          rc;
+    size_t       n;
+    const char  *piece;
+
+    if (bytes > e->bytes || vlm_utf8_whole(text, bytes) != bytes) {
         return -1;
     }
 
-    while ((rc = vlm_pieces_next(&pieces, &piece, &n, err)) == 1) {
+    vlm_pieces_again(&e->pieces, text, bytes);
+
+    while ((rc = vlm_pieces_next(&e->pieces, &piece, &n, NULL)) == 1) {
         *start = (size_t) (piece - text);
 
         if (at < *start + n) {
             break;
         }
     }
-
-    vlm_pieces_close(&pieces);
 
     return rc < 0 ? -1 : 0;
 }

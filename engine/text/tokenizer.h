@@ -48,11 +48,20 @@ int vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids
                vlm_err_t *err);
 
 /*
- * The start of the piece that byte `at` of a text is in: no token goes over it, whatever follows.
- * Errors as above.
+ * Memory of one thread that tokenises short texts again and again: opened for texts of at most so
+ * many bytes, after which no call allocates.  NULL: VLM_EMEMORY.
  */
-int vlm_piece_start(const vlm_tokenizer_t *t, const char *text, size_t bytes, size_t at,
-                    size_t *start, vlm_err_t *err);
+typedef struct vlm_encoder_s  vlm_encoder_t;
+
+vlm_encoder_t *vlm_encoder_open(const vlm_tokenizer_t *t, size_t bytes, vlm_err_t *err);
+void vlm_encoder_close(vlm_encoder_t *e);          /* takes NULL */
+
+/* The ids of a text, [*n] until the next call, as vlm_encode() has them.  NULL: the text is longer,
+   is not UTF-8, or may have to be normalised. */
+const uint32_t *vlm_encoder_ids(vlm_encoder_t *e, const char *text, size_t bytes, size_t *n);
+/* The start of the piece that byte `at` of a text is in: no token goes over it, whatever follows.
+   -1: as NULL above, but for what is not normal. */
+int vlm_encoder_piece(vlm_encoder_t *e, const char *text, size_t bytes, size_t at, size_t *start);
 
 /* The id of an added token ("<|endoftext|>"); -1 if there is none of that name. */
 int64_t vlm_special(const vlm_tokenizer_t *t, const char *name);
