@@ -3,6 +3,7 @@
 #include "pair.h"
 
 #include "format/bf16.h"
+#include "format/int8.h"
 
 #if defined(VLM_EMU)
 #include "emu/control.h"

@@ -67,13 +67,14 @@ static void
 check_logits(vlm_t *v, const case_t *c, const float *x)
 {
     int                  assumed;
-    char                 name[128];
+    char                 name[128], dir[256];
     float               *row;
     ref_t                r;
     double               got[64], want[64], scale, d;
     uint32_t             k, top, T, D = v->config.text.hidden;
     uint64_t             dims[2] = { v->config.text.vocab, D };
     vlm_err_t            err = { VLM_OK, "" };
+    vlm_conf_t           conf = v->conf;
     vlm_checkpoint_t    *files;
     const vlm_weight_t  *w;
     const vlm_tensor_t  *head;
@@ -81,7 +82,9 @@ check_logits(vlm_t *v, const case_t *c, const float *x)
     for (w = v->config.family->text.before; w->kind != VLM_WEIGHT_HEAD; w++) { /* void */ }
 
     (void) snprintf(name, sizeof(name), "%s.weight", w->name[v->config.text.tied != 0]);
-    files = vlm_files_weights(&v->conf, &v->config, &assumed, &err);
+    (void) snprintf(dir, sizeof(dir), CHECKPOINTS "/%s", c->checkpoint);
+    conf.model = dir;                  /* open_case()'s own is gone */
+    files = vlm_files_weights(&conf, &v->config, &assumed, &err);
     head = files == NULL ? NULL : vlm_checkpoint_find(files, name, dims, 2, &err);
 
     if (head == NULL) {
