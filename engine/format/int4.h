@@ -7,7 +7,7 @@
  *
  * A panel has the same of VLM_PANEL rows: for each piece of VLM_PIECE values the groups [groups][8]
  * [VLM_PANEL] words of four bytes; then the steps and the bases, [VLM_PANEL][4] bytes each.
- * What is beyond the last row and the last group is 0.  There is no flip.
+ * Bytes beyond the last row and the last group are 0.  There is no flip.
  */
 
 #ifndef VLM_INT4_H

@@ -59,7 +59,7 @@ values_differ_by_less_than_a_hundredth_of_a_rows_power(void **state)
 }
 
 
-/* What int8 has exactly, and 16 evenly spaced values have, int4 has. */
+/* Rows of 16 evenly spaced values that int8 has exactly, int4 has exactly, too. */
 static void
 a_group_of_sixteen_even_values_is_exact(void **state)
 {
