@@ -7,7 +7,8 @@ N (8) busy loops run beside the server, at the same priority.  While the engine 
 after the load, pictures are decoded in nginx's threads, which map and unmap memory, and a probe
 asks for /api/health/live every 5 ms over one connection.  The script should run as root: the probe
 and the event loop then have the highest priority, so that the loop waits for locks only.  It prints
-the median, the p99 and the maximum of the answers' times, and how many took more than 50 ms.
+the median, the p99 and the maximum of the answers' times, and how many took more than 50 ms.  A
+process of the probe's priority that only sleeps shows how late the machine itself wakes a process.
 """
 
 import argparse
@@ -123,6 +124,21 @@ def probe(client, seconds):
     return sorted(took), filled
 
 
+def sleeper(pipe):
+    """The longest delay of a process that only sleeps, in ms, until the pipe has a byte."""
+    longest = 0
+
+    if os.geteuid() == 0:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+
+    while not pipe.poll():
+        at = time.monotonic()
+        time.sleep(0.005)
+        longest = max(longest, (time.monotonic() - at) * 1000 - 5)
+
+    pipe.send(longest)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--loops", type=int, default=8)
@@ -176,14 +192,20 @@ def main():
         if os.geteuid() == 0:
             os.setpriority(os.PRIO_PROCESS, 0, -20)
 
+        ours, theirs = multiprocessing.Pipe()
+        control = multiprocessing.Process(target=sleeper, args=(theirs,))
+        control.start()
+
         took, filled = probe(client, args.seconds)
         n = len(took)
+        ours.send(True)
+        late = ours.recv()
 
         print("%d loops, %d MiB planned, memory taken %s: %d answers, median %.1f ms, p99 %.1f ms, "
-              "longest %.1f ms, %d above 50 ms"
+              "longest %.1f ms, %d above 50 ms; a process that only sleeps: longest %.1f ms"
               % (args.loops, health["plan"]["total"] >> 20,
                  "in %.1f s" % filled if filled is not None else "in part", n, took[n // 2],
-                 took[n * 99 // 100], took[-1], sum(t > 50 for t in took)))
+                 took[n * 99 // 100], took[-1], sum(t > 50 for t in took), late))
     finally:
         for p in senders + loops + [server]:
             p.terminate()
