@@ -260,6 +260,12 @@ function begin() {
     $('think').addEventListener('change', () => {
         remember('think', $('think').checked ? 'on' : null);
     });
+    server.adapter = recall('adapter') || '';
+    $('adapter').addEventListener('change', () => {
+        server.adapter = $('adapter').value;
+        remember('adapter', server.adapter);
+        showAdapters();
+    });
     $('server').addEventListener('toggle', (e) => e.newState === 'open' && poll());
     $('scroll').addEventListener('scroll', noteEnd);
     new ResizeObserver(followEnd).observe($('scroll'));

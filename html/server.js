@@ -27,16 +27,17 @@ const TOYS = [6914240, 5945472];        // parameters of demo/model and demo/mod
 // The message of an error, and the advice for its status.
 class Failure extends Error {
     constructor(text, status, wait) {
-        super([sentence(text), advice(status, wait)].filter(Boolean).join(' '));
+        super([sentence(text), advice(status, wait, text)].filter(Boolean).join(' '));
         this.status = status;
         this.text = text;
     }
 }
 
-function advice(status, wait) {
+function advice(status, wait, text) {
     switch (status) {
     case 401: return 'Log in, or send the key that the server expects, and load the page again.';
     case 403: return 'Ask the owner of the server for access.';
+    case 404: return /^there is no adapter/.test(text) ? 'Choose another one, or none.' : '';
     case 0: return 'The page tries to reach it by itself; ask again when it is back.';
     case 413: return 'Choose a smaller one.';
     case 429: return `Ask again in ${plural(wait || 5, 'second')}.`;
@@ -112,7 +113,7 @@ function upload(blob, name, progress) {
 
 /* ---- the server's health --------------------------------------------------------------------- */
 
-const server = { state: 'connecting', data: {}, fails: 0, timer: 0, rate: 0, why: '' };
+const server = { state: 'connecting', data: {}, fails: 0, timer: 0, rate: 0, why: '', adapter: '' };
 
 async function poll() {
     const before = server.state;
@@ -194,6 +195,7 @@ function showHealth() {
 
     showNotice();
     showModel();
+    showAdapters();
     showServer();
     showPlan(server.data.plan);
 
@@ -233,6 +235,31 @@ function showModel() {
     $('think-row').hidden = !thinking;
     $('stage').hidden = $('ask').hidden = $('welcome-words').hidden = chat === false;
     showSamples(toy);
+}
+
+// The list has the adapters that are loaded.  One that was chosen remains in it while it is not loaded, so
+// that no question is answered without the adapter that its user has chosen.
+function showAdapters() {
+    const loaded = server.data.adapters || [];
+    const chosen = adapterToAsk();
+    const names = !chosen || loaded.includes(chosen) ? loaded : [...loaded, chosen];
+    const words = (name) => (loaded.includes(name) ? name : `${name}, not loaded`);
+    const options = [['', 'None'], ...names.map((name) => [name, words(name)])];
+    const shown = [...$('adapter').options].map((o) => [o.value, o.text]);
+
+    $('adapter-row').hidden = names.length === 0;
+
+    // New options would close a list that is open.
+    if (JSON.stringify(options) !== JSON.stringify(shown)) {
+        $('adapter').replaceChildren(...options.map(([value, text]) => el('option', { value, text })));
+    }
+
+    $('adapter').value = chosen;
+}
+
+// A choice is not sent to a server without adapters; it is, before the server's first answer.
+function adapterToAsk() {
+    return server.data.model && !server.data.adapters ? '' : server.adapter;
 }
 
 function showServer() {

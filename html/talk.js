@@ -27,7 +27,7 @@ const talk = {
 
 function addTurn(values) {
     const turn = {
-        question: '', task: 'auto', done: '', picture: null, size: null,
+        question: '', task: 'auto', adapter: '', done: '', picture: null, size: null,
         answer: '', thinking: '', marks: [], wait: null, began: 0, pieces: 0,
         failure: '', remark: '', output: '', usage: null, dropped: 0,
         ...values,
@@ -98,8 +98,10 @@ function followEnd() {
 function taskWords(turn) {
     const name = (task) => (TASKS[task] || [task])[0];
 
-    return turn.task === 'auto' && turn.done
-           ? `Auto, ${name(turn.done).toLowerCase()}` : name(turn.task);
+    const task = turn.task === 'auto' && turn.done
+                 ? `Auto, ${name(turn.done).toLowerCase()}` : name(turn.task);
+
+    return turn.adapter ? `${task}, adapter ${turn.adapter}` : task;
 }
 
 function waitWords(turn) {
@@ -341,6 +343,7 @@ async function run(turn) {
     talk.note = '';
     turn.stop = new AbortController();
     turn.began = performance.now();
+    turn.adapter = adapterToAsk();
     talk.following = true;
     keepDraft(turn.question);
     show(turn.picture, turn);
@@ -466,6 +469,7 @@ async function chat(turn) {
             image: turn.picture?.name || null,
             text_only: !turn.picture,
             task: turn.task,
+            adapter: turn.adapter || undefined,
             enable_thinking: Boolean(server.data.thinking) && $('think').checked,
             stream: true,
         }),

@@ -73,7 +73,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def random_model(name, shape, tokenizer, ends):
+def random_model(name, shape, tokenizer, ends, *flags):
     """A model of random weights, whose end-of-text tokens are the given ones."""
 
     path = os.path.join(BUILD, name)
@@ -87,7 +87,7 @@ def random_model(name, shape, tokenizer, ends):
 
         program = os.path.join(os.path.dirname(MODULE), 'random-checkpoint')
         subprocess.run([program, path + '.json', path, '--seed', '1', '--type', 'bf16',
-                        '--tokenizer', os.path.join(ROOT, 't/fidelity', tokenizer)],
+                        '--tokenizer', os.path.join(ROOT, 't/fidelity', tokenizer), *flags],
                        check=True, stdout=subprocess.DEVNULL)
 
         with open(generation, 'w') as file:
