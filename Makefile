@@ -16,6 +16,7 @@
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
 # make test-valgrind  twelve requests of every kind, under memcheck
+# make test-arm64  three answers of the demo by a build for arm64, under qemu
 # make bench-queue  the cost of 5,000 requests in the queue for those that are answered
 # make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)
 # make install     the module and the page, below DESTDIR
@@ -239,6 +240,9 @@ test-valgrind: module tools checkpoints | deps-memcheck
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/valgrind VLM_TEST_LIMIT=1800 \
 	    TEST_NGINX_BINARY=$(CURDIR)/t/valgrind-nginx t/suite -n valgrind kinds
 
+test-arm64: tools | deps-arm64
+	@JOBS=$(JOBS) t/arm64
+
 test-page: module tools | deps-page
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-page -n page page
 
@@ -415,6 +419,8 @@ deps-page:
 	@t/deps page
 deps-memcheck:
 	@t/deps memcheck
+deps-arm64:
+	@t/deps arm64
 
 # The list at the head of this file.
 help:
@@ -427,7 +433,7 @@ clean:
         request-fuzz \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck test-compilers test-page test-clients test-outside test-tsan \
+        deps-page deps-memcheck deps-arm64 test-arm64 test-compilers test-page test-clients test-outside test-tsan \
         test-valgrind bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs
