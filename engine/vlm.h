@@ -442,6 +442,7 @@ typedef enum {
                                           with the keys of objects in the order of "properties" */
     VLM_FORM_CHOICE,                   /* a list of texts, of which the answer is one */
     VLM_FORM_REGEX,                    /* a regular expression that the whole answer matches */
+    VLM_FORM_GBNF,                     /* a grammar in llama.cpp's form */
     VLM_FORM_TOOLS                     /* a list of tools as OpenAI's clients send them: the answer
                                           is an object with the name and the arguments of one */
 } vlm_form_t;

@@ -10,7 +10,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 679;
+plan tests => repeat_each() * 689;
 
 run_tests();
 
@@ -439,14 +439,14 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 48; tools refuse;/; $text
 --- request eval
 [map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] },
- { guided_grammar => 'root ::= "a"' }, { grammar => 'root ::= "a"' }, { structured_outputs => { grammar => 'root ::= "a"' } }]
+ { structured_outputs => { structural_tag => '{}' } }]
 --- error_code eval
-[(400) x 7]
+[(400) x 5]
 --- response_body_filters eval
 \&main::fault
 --- response_body eval
 [map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter',
- map { "$_|unsupported_parameter" } qw(guided_grammar grammar structured_outputs.grammar)]
+ 'structured_outputs.structural_tag|unsupported_parameter']
 
 
 
@@ -505,6 +505,29 @@ sub { my $c = main::choice(shift); ($c->{message}{content} // $c->{text}) =~ /^c
 main::chat_with(guided_regex => 'a(?!b)')
 --- error_code: 400
 --- response_body_like: "the expression looks ahead or behind, or sets a flag, which is not supported, at byte 2","param":"guided_regex"
+
+
+
+=== TEST 18.27: an answer follows a grammar, by each of the fields that have one
+--- request eval
+our $gbnf = "# nested lists\nroot ::= list\nlist ::= \"[\" (item (\", \" item)*)? \"]\"\nitem ::= list | [0-9]{1,2}\n";
+[(map { main::chat_with(%$_, temperature => 1.5, max_tokens => 24) } { grammar => $gbnf }, { guided_grammar => $gbnf }, { structured_outputs => { grammar => $gbnf } }), main::text_of(grammar => $gbnf, max_tokens => 24, temperature => 1.5)]
+--- error_code eval
+[(200) x 4]
+--- response_body_filters eval
+sub { my $c = main::choice(shift); my $re; $re = qr/\[(?:(?:(??{$re})|\d{1,2})(?:, (?:(??{$re})|\d{1,2}))*)?\]/; ($c->{message}{content} // $c->{text}) =~ /^$re$/ && $c->{finish_reason} eq 'stop' ? "one\n" : JSON::PP->new->encode($c) }
+--- response_body eval
+[("one\n") x 4]
+
+
+
+=== TEST 18.28: what is wrong with a grammar is named with line and column
+--- request eval
+[main::chat_with(grammar => "root ::= item\nitem ::= (\"a\""), main::chat_with(grammar => ['root']), main::chat_with(guided_json => {}, grammar => 'root ::= "a"')]
+--- error_code eval
+[(400) x 3]
+--- response_body_like eval
+[qr/"code":"invalid_grammar","message":"the grammar has a bracket that is not closed, at line 2, column 10","param":"grammar"/, qr/"code":"invalid_grammar","message":"the grammar is not a string","param":"grammar"/, qr/"grammar is a second form of the answer"/]
 
 
 

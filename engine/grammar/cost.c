@@ -89,6 +89,7 @@ tokens_of(vlm_node_t *n)
     case VLM_NODE_FIXED:
         return n->trie->tokens;
     case VLM_NODE_PATTERN:
+    case VLM_NODE_RULE:
         return n->dfa->left[0];        /* a byte is a token */
     case VLM_NODE_OBJECT:
         return object_tokens(n);
@@ -127,7 +128,10 @@ need_of(vlm_node_t *n)
         return VLM_GRAMMAR_NEVER;
     }
 
-    if (n->kind == VLM_NODE_OBJECT) {
+    if (n->kind == VLM_NODE_RULE) {
+        return n->need;
+
+    } else if (n->kind == VLM_NODE_OBJECT) {
         for (i = 0; i < n->n; i++) {
             raise(&n->deep, n->member[i].value);
 

@@ -388,7 +388,7 @@ allows_all(const vlm_dfa_t *d, uint32_t state)
     uint32_t  c, to;
 
     for (c = 0x20; c <= 0xf4; c++) {
-        if (c == '"' || c == '\\' || (c >= 0x80 && c < 0xc2)) {
+        if (c == '"' || c == '\\' || (c >= 0x7f && c < 0xc2)) {
             continue;
         }
 

@@ -21,7 +21,7 @@ struct vlm_dfa_s {                     /* state 0 is the first */
     uint16_t  *left;                   /* [n_states] bytes of the shortest end; 0: one is here */
     uint8_t   *more;                   /* [n_states] 1: a byte may follow */
     uint8_t   *all;                    /* [n_states] 1: any plain characters may follow, as many as
-                                          one likes, but perhaps not U+2028 and U+2029 */
+                                          one likes, but perhaps not U+007F, U+2028 and U+2029 */
     uint32_t   far;                    /* the most bytes that are left in such a state */
     uint8_t    class_of[256];          /* bytes that lead to the same states */
 };
@@ -54,6 +54,12 @@ void vlm_dfa_free(vlm_dfa_t *d);       /* takes NULL */
 
 /* Of the grammar's memory, with quotes around the texts or without. */
 vlm_dfa_t *vlm_dfa_keep(vlm_maker_t *k, const vlm_dfa_t *d, int quoted);
+
+/*
+ * The maker's grammar, of an automaton's texts, which are plain; or NULL.  Frees d, which is NULL
+ * after an error.  noun: what d comes from, for messages.
+ */
+vlm_grammar_t *vlm_dfa_text(vlm_maker_t *k, vlm_dfa_t *d, const char *noun);
 
 int vlm_dfa_has(const vlm_dfa_t *d, const char *text, size_t bytes);
 

@@ -3,134 +3,19 @@
  * there is no tree of it.
  */
 
-#include "grammar/nfa.h"
+#include "grammar/reader.h"
 
 #include <string.h>
 
-#include "base/utf8.h"
-
 #define NESTED  64                     /* groups within each other */
-#define TIMES   10000
 #define ASCII   0x7f
 #define LAST    0x10ffff
 
-typedef struct {
-    vlm_nfa_t   *f;
-    const char  *text;
-    size_t       at, bytes;
-    uint32_t     depth;
-} reader_t;
+#define peek    vlm_reader_peek
+#define refuse  vlm_reader_refuse
+#define starts  vlm_reader_starts
 
-static int read_all(reader_t *r, vlm_strand_t *out);
-
-
-static int
-refuse(reader_t *r, const char *what)
-{
-    if (r->f->what == NULL) {
-        r->f->what = what;
-        r->f->at = r->at;
-    }
-
-    return -1;
-}
-
-
-/* The byte that comes next; 0: none. */
-static char
-peek(const reader_t *r)
-{
-    return r->at < r->bytes ? r->text[r->at] : '\0';
-}
-
-
-static int
-starts(const reader_t *r, const char *with)
-{
-    size_t  n = strlen(with);
-
-    return r->bytes - r->at >= n && memcmp(r->text + r->at, with, n) == 0;
-}
-
-
-static int
-character(reader_t *r, uint32_t *code)
-{
-    size_t  n;
-
-    n = vlm_utf8((const uint8_t *) r->text + r->at, r->bytes - r->at, code);
-
-    if (n == 0 || *code == 0) {
-        return refuse(r, "has a character that cannot be");
-    }
-
-    r->at += n;
-
-    return 0;
-}
-
-
-/* ---- parts of the graph -------------------------------------------------- */
-
-
-static int
-nothing(reader_t *r, vlm_strand_t *out)
-{
-    int  id;
-
-    id = vlm_nfa_link(r->f, VLM_LINK_SPLIT, VLM_NFA_END, VLM_NFA_END);
-    out->first = out->last = (uint16_t) id;
-
-    return id < 0 ? -1 : 0;
-}
-
-
-static void
-join(reader_t *r, vlm_strand_t *a, const vlm_strand_t *b)
-{
-    r->f->link[a->last].a = b->first;
-    a->last = b->last;
-}
-
-
-/* A part that comes again and again: at least once, or not at all. */
-static int
-loop(reader_t *r, vlm_strand_t *p, int skip)
-{
-    int  first, last;
-
-    last = vlm_nfa_link(r->f, VLM_LINK_SPLIT, VLM_NFA_END, VLM_NFA_END);
-    first = last < 0 ? -1 : vlm_nfa_link(r->f, VLM_LINK_SPLIT, p->first,
-                                         skip ? (uint16_t) last : VLM_NFA_END);
-
-    if (first < 0) {
-        return -1;
-    }
-
-    r->f->link[p->last].a = (uint16_t) first;
-
-    if (!skip) {
-        r->f->link[p->last].b = (uint16_t) last;
-    }
-
-    p->first = (uint16_t) first;
-    p->last = (uint16_t) last;
-
-    return 0;
-}
-
-
-/* A part that may be left out, with all that follow it up to an end. */
-static int
-option(reader_t *r, vlm_strand_t *p, uint16_t end)
-{
-    int  first;
-
-    first = vlm_nfa_link(r->f, VLM_LINK_SPLIT, p->first, end);
-    p->first = (uint16_t) first;
-
-    return first < 0 ? -1 : 0;
-}
+static int read_all(vlm_reader_t *r, vlm_strand_t *out);
 
 
 /* ---- classes ------------------------------------------------------------- */
@@ -190,32 +75,9 @@ shorthand(vlm_class_t *c, char letter, int wide)
 }
 
 
-static int
-hex(reader_t *r, uint32_t digits, uint32_t *code)
-{
-    char         c;
-    uint32_t     i;
-    const char  *p;
-    static const char  numerals[] = "0123456789abcdef";
-
-    for (*code = 0, i = 0; i < digits; i++, r->at++) {
-        c = peek(r);
-        p = c == '\0' ? NULL : strchr(numerals, c >= 'A' && c <= 'F' ? c | 0x20 : c);
-
-        if (p == NULL) {
-            return refuse(r, "has no hexadecimal digit");
-        }
-
-        *code = *code * 16 + (uint32_t) (p - numerals);
-    }
-
-    return 0;
-}
-
-
 /* Behind a backslash: one character, or 1 where it was a shorthand that c now has. */
 static int
-escape(reader_t *r, vlm_class_t *c, int wide, uint32_t *code)
+escape(vlm_reader_t *r, vlm_class_t *c, int wide, uint32_t *code)
 {
     char         letter;
     const char  *p;
@@ -239,7 +101,7 @@ escape(reader_t *r, vlm_class_t *c, int wide, uint32_t *code)
     if (letter == 'x' || letter == 'u') {
         r->at++;
 
-        if (hex(r, letter == 'x' ? 2 : 4, code) != 0) {
+        if (vlm_reader_hex(r, letter == 'x' ? 2 : 4, code) != 0) {
             return -1;
         }
 
@@ -253,16 +115,16 @@ escape(reader_t *r, vlm_class_t *c, int wide, uint32_t *code)
         return refuse(r, "has an escape that is not supported");
     }
 
-    return character(r, code);
+    return vlm_reader_character(r, code);
 }
 
 
 /* One end of a range.  1: a shorthand, which has none. */
 static int
-one_end(reader_t *r, vlm_class_t *c, int wide, uint32_t *code)
+one_end(vlm_reader_t *r, vlm_class_t *c, int wide, uint32_t *code)
 {
     if (peek(r) != '\\') {
-        return character(r, code);
+        return vlm_reader_character(r, code);
     }
 
     r->at++;
@@ -279,7 +141,7 @@ one_end(reader_t *r, vlm_class_t *c, int wide, uint32_t *code)
 
 /* Both of \s and \S, or of such a pair: every character, in any dialect. */
 static int
-is_pair(const reader_t *r, size_t from)
+is_pair(const vlm_reader_t *r, size_t from)
 {
     size_t       i;
     char         letter;
@@ -302,7 +164,7 @@ is_pair(const reader_t *r, size_t from)
 
 
 static int
-bracket(reader_t *r, vlm_strand_t *out)
+bracket(vlm_reader_t *r, vlm_strand_t *out)
 {
     int          rc, invert;
     size_t       from = r->at;
@@ -373,7 +235,7 @@ bracket(reader_t *r, vlm_strand_t *out)
 
 
 static int
-group(reader_t *r, vlm_strand_t *out)
+group(vlm_reader_t *r, vlm_strand_t *out)
 {
     const char  *p;
 
@@ -415,7 +277,7 @@ group(reader_t *r, vlm_strand_t *out)
 
 
 static int
-assertion(reader_t *r, uint8_t kind, vlm_strand_t *out)
+assertion(vlm_reader_t *r, uint8_t kind, vlm_strand_t *out)
 {
     int  id;
 
@@ -428,7 +290,7 @@ assertion(reader_t *r, uint8_t kind, vlm_strand_t *out)
 
 
 static int
-atom(reader_t *r, vlm_strand_t *out)
+atom(vlm_reader_t *r, vlm_strand_t *out)
 {
     int          rc;
     uint32_t     code;
@@ -459,7 +321,7 @@ atom(reader_t *r, vlm_strand_t *out)
         rc = escape(r, &c, 0, &code);
         break;
     default:
-        rc = character(r, &code);
+        rc = vlm_reader_character(r, &code);
     }
 
     if (rc == 0) {
@@ -470,131 +332,9 @@ atom(reader_t *r, vlm_strand_t *out)
 }
 
 
-static int
-number(reader_t *r, uint32_t *n)
-{
-    size_t  from = r->at;
-
-    for (*n = 0; peek(r) >= '0' && peek(r) <= '9' && *n <= TIMES; r->at++) {
-        *n = *n * 10 + (uint32_t) (peek(r) - '0');
-    }
-
-    return r->at > from && *n <= TIMES ? 0 : -1;
-}
-
-
-/* 1: a repetition stands here, from low to high times (UINT32_MAX: any).  "{" may be a letter. */
-static int
-times(reader_t *r, uint32_t *low, uint32_t *high)
-{
-    char    c = peek(r);
-    size_t  from = r->at;
-
-    if (c == '*' || c == '+' || c == '?') {
-        *low = c == '+';
-        *high = c == '?' ? 1 : UINT32_MAX;
-        r->at++;
-
-    } else if (c == '{') {
-        r->at++;
-
-        if (number(r, low) != 0) {
-            r->at = from;
-            return refuse(r, "has a bracket { that is not behind a backslash, or too many times");
-        }
-
-        *high = *low;
-
-        if (peek(r) == ',') {
-            r->at++;
-            *high = UINT32_MAX;
-
-            if (peek(r) != '}' && number(r, high) != 0) {
-                return refuse(r, "repeats a part too often");
-            }
-        }
-
-        if (peek(r) != '}' || *high < *low) {
-            return refuse(r, "has a number of times that cannot be");
-        }
-
-        r->at++;
-
-    } else {
-        return 0;
-    }
-
-    r->at += (size_t) (peek(r) == '?');            /* as few as can be: the same texts */
-
-    return peek(r) == '+' || peek(r) == '*' || peek(r) == '?' || peek(r) == '{'
-           ? refuse(r, "repeats a repetition") : 1;
-}
-
-
-/* The atom from a place on, so many times; p has its first. */
-static int
-repeat(reader_t *r, size_t from, uint32_t low, uint32_t high, vlm_strand_t *p, vlm_strand_t *out)
-{
-    uint32_t      i;
-    vlm_strand_t  end;
-
-    if (nothing(r, out) != 0 || nothing(r, &end) != 0) {
-        return -1;
-    }
-
-    for (i = 0; high > 0 && (i == 0 || i < low || (i < high && high != UINT32_MAX)); i++) {
-        r->at = from;
-
-        if ((i > 0 && atom(r, p) != 0)
-            || (high == UINT32_MAX && i + 1 >= low && loop(r, p, low == 0) != 0)
-            || (high != UINT32_MAX && i >= low && option(r, p, end.first) != 0)
-            || vlm_grammar_step(r->f->k, 16) != 0)
-        {
-            return -1;
-        }
-
-        join(r, out, p);
-    }
-
-    join(r, out, &end);
-
-    return 0;
-}
-
-
-/* An atom is read again for each further time that it may come. */
-static int
-repeated(reader_t *r, vlm_strand_t *out)
-{
-    int           rc;
-    size_t        from, end;
-    uint32_t      low, high;
-    vlm_strand_t  p;
-
-    from = r->at;
-
-    if (atom(r, &p) != 0) {
-        return -1;
-    }
-
-    rc = times(r, &low, &high);
-    end = r->at;
-
-    if (rc <= 0) {
-        *out = p;
-        return rc;
-    }
-
-    rc = repeat(r, from, low, high, &p, out);
-    r->at = rc == 0 ? end : r->at;
-
-    return rc;
-}
-
-
 /* Alternatives, to the end or to a bracket that closes. */
 static int
-read_all(reader_t *r, vlm_strand_t *out)
+read_all(vlm_reader_t *r, vlm_strand_t *out)
 {
     int         first, last;
     vlm_strand_t  one, p;
@@ -605,16 +345,16 @@ read_all(reader_t *r, vlm_strand_t *out)
     do {
         r->at += (size_t) (first >= 0);            /* the stroke */
 
-        if (last < 0 || nothing(r, &one) != 0) {
+        if (last < 0 || vlm_strand_nothing(r->f, &one) != 0) {
             return -1;
         }
 
         while (r->at < r->bytes && peek(r) != '|' && peek(r) != ')') {
-            if (repeated(r, &p) != 0) {
+            if (vlm_reader_repeated(r, atom, 1, &p) != 0) {
                 return -1;
             }
 
-            join(r, &one, &p);
+            vlm_strand_join(r->f, &one, &p);
         }
 
         r->f->link[one.last].a = (uint16_t) last;
@@ -636,7 +376,7 @@ read_all(reader_t *r, vlm_strand_t *out)
 int
 vlm_expression_read(vlm_nfa_t *f, const char *text, size_t bytes, vlm_strand_t *out)
 {
-    reader_t  r = { f, text, 0, bytes, 0 };
+    vlm_reader_t  r = { f, text, 0, bytes, 0 };
 
     if (read_all(&r, out) != 0) {
         if (f->what == NULL) {

@@ -223,11 +223,13 @@ make(const vlm_tokens_t *pieces, const vlm_json_t *form, vlm_form_t kind, vlm_er
     text = vlm_json_text(form);
 
     if (text == NULL) {
-        (void) vlm_fail(err, VLM_EINPUT, "the expression is not a string");
+        (void) vlm_fail(err, VLM_EINPUT, "the %s is not a string",
+                        kind == VLM_FORM_GBNF ? "grammar" : "expression");
         return NULL;
     }
 
-    return vlm_regex_make(pieces, text, err);
+    return kind == VLM_FORM_GBNF ? vlm_gbnf_make(pieces, text, err)
+                                 : vlm_regex_make(pieces, text, err);
 }
 
 

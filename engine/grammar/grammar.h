@@ -34,6 +34,7 @@ typedef enum {
     VLM_NODE_OBJECT,
     VLM_NODE_ARRAY,
     VLM_NODE_PATTERN,                  /* the texts of an automaton */
+    VLM_NODE_RULE,                     /* the same, with other rules in it: rules.h */
     VLM_NODE_ANY                       /* one of several, none of which is such a node */
 } vlm_node_kind_t;
 
@@ -91,11 +92,13 @@ struct vlm_node_s {
     vlm_branch_t     *trie;            /* fixed texts, or keys; NULL: no keys */
     uint32_t          far;             /* of keys: the largest of their branches' tokens */
     vlm_member_t     *member;          /* [n + 1] of an object */
-    vlm_node_t      **part;            /* [n] of ANY; of an array the first items */
+    vlm_node_t      **part;            /* [n] of ANY; of an array the first items; of a rule all
+                                          rules */
     uint32_t         *tail;            /* [n + 1] of an array: tokens from behind that many items */
     uint32_t          n;
     vlm_node_t       *rest;            /* further items or members; NULL: none */
     const vlm_dfa_t  *dfa;             /* of a pattern: its quotes are part of it */
+    const uint8_t    *need_of;         /* [n_states] of a rule: "need" of the rest of it */
     char              first;           /* of it: '"' a string, '0' a number, '\0' a text as it is */
     double            from, to;        /* of such a number: it lies within these, both included */
 };
@@ -173,6 +176,9 @@ int vlm_fixed_value(vlm_json_out_t *w, const vlm_json_t *j, uint32_t depth);
 
 /* A text that matches a regular expression as a whole. */
 vlm_grammar_t *vlm_regex_make(const vlm_tokens_t *pieces, const char *expression, vlm_err_t *err);
+
+/* A text by the rule "root" of a grammar in llama.cpp's form, GBNF. */
+vlm_grammar_t *vlm_gbnf_make(const vlm_tokens_t *pieces, const char *text, vlm_err_t *err);
 
 /* One of the strings of a list, as plain text. */
 vlm_grammar_t *vlm_choice_make(const vlm_tokens_t *pieces, const vlm_json_t *list,

@@ -149,6 +149,8 @@ vlm_thread_left(const vlm_thread_t *t)
         return add(t->below, in_key(t));
     case IN_PATTERN:
         return add(t->node->dfa->left[t->count], vlm_thread_tail(t));
+    case IN_RULE:
+        return add(t->node->dfa->left[t->count], t->below);
     }
 
     if (t->at >= MINUS) {

@@ -47,7 +47,7 @@ walk(const vlm_trie_t *t, int plain, vlm_walk_t *w, uint32_t n_after, uint32_t *
             continue;
         }
 
-        if (plain && vlm_walk_roomy(w, d, n_after)) {
+        if (plain && vlm_walk_roomy(w, d, node->odd, n_after)) {
             set(t, node->first, t->node[node->skip].first, allowed);
             i = node->skip;
             continue;
@@ -130,7 +130,7 @@ plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_aft
     vlm_pattern_t      pattern[VLM_GRAMMAR_CHOICES];
     const vlm_trie_t  *t = &p->trie[VLM_PLAIN];
 
-    if (vlm_walk_roomy(w, 0, n_after)) {
+    if (vlm_walk_roomy(w, 0, 1, n_after)) {
         set_all(t, p->n_words, allowed);
         return;
     }

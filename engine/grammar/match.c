@@ -69,7 +69,9 @@ whole(const vlm_thread_t *t)
         return t->trie->ends;
     case IN_PATTERN:
         return t->node->dfa->left[t->count] == 0;
-    case VALUE:                        /* only of a pattern: the text of no byte */
+    case IN_RULE:
+        return t->node->dfa->left[t->count] == 0 && t->below == 0;
+    case VALUE:                        /* only of a pattern or a rule: the text of no byte */
         return t->node->tokens == 0;
     default:
         return t->at >= ZERO;
@@ -172,13 +174,19 @@ vlm_walk_fits(const vlm_walk_t *w, uint32_t d, uint32_t tokens)
 
 
 int
-vlm_walk_roomy(const vlm_walk_t *w, uint32_t d, uint32_t tokens)
+vlm_walk_roomy(const vlm_walk_t *w, uint32_t d, int odd, uint32_t tokens)
 {
     uint32_t             i;
     const vlm_thread_t  *t;
 
     for (i = 0; i < w->n_threads[d]; i++) {
         t = &state(w, d)[i];
+
+        if (t->at == IN_RULE && !odd && t->node->dfa->all[t->count]
+            && add(t->node->dfa->far, t->below) <= tokens)
+        {
+            return 1;
+        }
 
         if (t->at == TEXT && (t->key || t->node->high == UINT32_MAX)
             && add(vlm_thread_left(t), t->key && t->trie != NULL ? t->container->far : 0) <= tokens)

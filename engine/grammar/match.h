@@ -71,8 +71,9 @@ int vlm_walk_byte(vlm_walk_t *w, uint32_t d, uint8_t byte);
 int vlm_walk_may_end(const vlm_walk_t *w, uint32_t d);         /* 1: state d is whole */
 /* 1: from state d so many tokens can lead to an end. */
 int vlm_walk_fits(const vlm_walk_t *w, uint32_t d, uint32_t tokens);
-/* 1: in state d any plain token may come, and then so many tokens can lead to an end. */
-int vlm_walk_roomy(const vlm_walk_t *w, uint32_t d, uint32_t tokens);
+/* 1: in state d any plain token may come, and then so many tokens can lead to an end; odd: even
+   those with characters that few expressions mean. */
+int vlm_walk_roomy(const vlm_walk_t *w, uint32_t d, int odd, uint32_t tokens);
 /* The same of state 0, and of any token that leaves a string open. */
 int vlm_walk_free(const vlm_walk_t *w, uint32_t tokens);
 /* 1: in state d all threads are in strings, from which no plain token can lead to an end so. */

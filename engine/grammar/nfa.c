@@ -623,16 +623,10 @@ anchored(const vlm_nfa_t *f, uint16_t first)
 
 
 vlm_dfa_t *
-vlm_nfa_compile(vlm_nfa_t *f, const char *expression, size_t bytes, int whole)
+vlm_nfa_whole(vlm_nfa_t *f, const vlm_strand_t *found)
 {
-    int         match, end;
-    vlm_strand_t  before, found, behind;
+    int  match, end;
 
-    if (vlm_expression_read(f, expression, bytes, &found) != 0) {
-        return NULL;
-    }
-
-    f->at = 0;
     match = vlm_nfa_link(f, VLM_LINK_MATCH, VLM_NFA_END, 0);
     end = match < 0 ? -1 : vlm_nfa_link(f, VLM_LINK_END, (uint16_t) match, 0);
 
@@ -640,12 +634,36 @@ vlm_nfa_compile(vlm_nfa_t *f, const char *expression, size_t bytes, int whole)
         return NULL;
     }
 
-    f->start = found.first;
+    f->start = found->first;
+    f->link[found->last].a = (uint16_t) end;
+
+    return determine(f);
+}
+
+
+vlm_dfa_t *
+vlm_nfa_compile(vlm_nfa_t *f, const char *expression, size_t bytes, int whole)
+{
+    int           match;
+    vlm_strand_t  before, found, behind;
+
+    if (vlm_expression_read(f, expression, bytes, &found) != 0) {
+        return NULL;
+    }
+
+    f->at = 0;
 
     if (whole) {
-        f->link[found.last].a = (uint16_t) end;
-        return determine(f);
+        return vlm_nfa_whole(f, &found);
     }
+
+    match = vlm_nfa_link(f, VLM_LINK_MATCH, VLM_NFA_END, 0);
+
+    if (match < 0) {
+        return NULL;
+    }
+
+    f->start = found.first;
 
     if (!anchored(f, found.first)) {
         if (any(f, &before) != 0) {

@@ -54,6 +54,9 @@ void vlm_class_invert(vlm_class_t *c);
    the maker's error. */
 vlm_dfa_t *vlm_nfa_compile(vlm_nfa_t *f, const char *expression, size_t bytes, int whole);
 
+/* Texts that are the strand as a whole. */
+vlm_dfa_t *vlm_nfa_whole(vlm_nfa_t *f, const vlm_strand_t *found);
+
 /* The text is a piece of an expression; -1: f->what is set. */
 int vlm_expression_read(vlm_nfa_t *f, const char *text, size_t bytes, vlm_strand_t *out);
 

@@ -399,14 +399,37 @@ vlm_schema_range(schema_t *s, const vlm_json_t *j, int integer, const at_t *at)
 
 
 vlm_grammar_t *
+vlm_dfa_text(vlm_maker_t *k, vlm_dfa_t *d, const char *noun)
+{
+    int          rc;
+    vlm_node_t  *root;
+
+    root = d == NULL ? NULL : vlm_grammar_node(k, VLM_NODE_PATTERN);
+    rc = -1;
+
+    if (root != NULL) {
+        root->dfa = vlm_dfa_keep(k, d, 0);
+        rc = root->dfa == NULL ? -1 : vlm_grammar_end(k, root);
+    }
+
+    vlm_dfa_free(d);
+
+    if (rc == 0 && root->dfa->left[0] == 0 && !root->dfa->more[0]) {
+        rc = vlm_fail(k->err, VLM_EINPUT, "the %s fits no text but the empty one", noun);
+    }
+
+    return rc == 0 ? k->g : NULL;
+}
+
+
+vlm_grammar_t *
 vlm_regex_make(const vlm_tokens_t *pieces, const char *expression, vlm_err_t *err)
 {
-    int         rc;
-    schema_t    s = { 0 };
-    vlm_err_t   own = { VLM_OK, "" };
-    vlm_nfa_t   f;
-    vlm_dfa_t  *d;
-    vlm_node_t *root;
+    vlm_err_t       own = { VLM_OK, "" };
+    vlm_nfa_t       f;
+    vlm_dfa_t      *d;
+    vlm_maker_t     k;
+    vlm_grammar_t  *made;
 
     if (strlen(expression) > VLM_GRAMMAR_BYTES) {
         (void) vlm_fail(err, VLM_ELIMIT, "the expression has more than %u bytes",
@@ -414,14 +437,14 @@ vlm_regex_make(const vlm_tokens_t *pieces, const char *expression, vlm_err_t *er
         return NULL;
     }
 
-    if (vlm_grammar_begin(&s.k, pieces, err) == NULL) {
+    if (vlm_grammar_begin(&k, pieces, err) == NULL) {
         return NULL;
     }
 
-    s.k.err = &own;
-    d = vlm_nfa_open(&f, &s.k, 0) == 0 ? vlm_nfa_compile(&f, expression, strlen(expression), 1)
-                                       : NULL;
-    s.k.err = err;
+    k.err = &own;
+    d = vlm_nfa_open(&f, &k, 0) == 0 ? vlm_nfa_compile(&f, expression, strlen(expression), 1)
+                                     : NULL;
+    k.err = err;
 
     if (d == NULL) {
         (void) (f.what != NULL ? vlm_fail(err, VLM_EINPUT, "the expression %s, at byte %zu", f.what,
@@ -431,17 +454,11 @@ vlm_regex_make(const vlm_tokens_t *pieces, const char *expression, vlm_err_t *er
     }
 
     vlm_nfa_close(&f);
-    root = pattern_node(&s, d, '\0');
-    rc = root == NULL ? -1 : vlm_grammar_end(&s.k, root);
+    made = vlm_dfa_text(&k, d, "expression");
 
-    if (rc == 0 && root->dfa->left[0] == 0 && !root->dfa->more[0]) {
-        rc = vlm_fail(err, VLM_EINPUT, "the expression fits no text but the empty one");
+    if (made == NULL) {
+        vlm_grammar_free(k.g);
     }
 
-    if (rc != 0) {
-        vlm_grammar_free(s.k.g);
-        return NULL;
-    }
-
-    return s.k.g;
+    return made;
 }

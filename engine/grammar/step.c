@@ -1,9 +1,10 @@
 /* The automaton: what a byte makes of a thread.  Every place in the grammar has its function. */
 
-#include "grammar/dfa.h"
-#include "grammar/walk.h"
+#include "grammar/rules.h"
 
 #include <string.h>
+
+#define put  vlm_thread_put
 
 
 /* ---- new states ---------------------------------------------------------- */
@@ -36,11 +37,10 @@ same(const vlm_walk_t *w, const vlm_thread_t *a, const vlm_thread_t *b)
 }
 
 
-/* 1: t is a thread of the new state.  It takes the place of another if it has to be kept. */
-static int
-put(vlm_walk_t *w, const vlm_thread_t *t)
+int
+vlm_thread_put(vlm_walk_t *w, const vlm_thread_t *t)
 {
-    uint32_t  i;
+    uint32_t  i, worst;
 
     for (i = 0; i < w->n; i++) {
         if (same(w, &w->to[i], t)) {
@@ -59,6 +59,17 @@ put(vlm_walk_t *w, const vlm_thread_t *t)
             w->to[i] = *t;
             return 1;
         }
+    }
+
+    /* Ways to read a rule may be many: that with the shortest end is one of those that stay. */
+
+    for (worst = 0, i = 1; t->kept && t->at == IN_RULE && i < w->n; i++) {
+        worst = vlm_thread_left(&w->to[i]) > vlm_thread_left(&w->to[worst]) ? i : worst;
+    }
+
+    if (t->kept && t->at == IN_RULE && vlm_thread_left(&w->to[worst]) > vlm_thread_left(t)) {
+        w->to[worst] = *t;
+        return 1;
     }
 
     return 0;
@@ -265,6 +276,10 @@ begin_one(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *node, uint8
         return;
     case VLM_NODE_PATTERN:
         (void) go_pattern(w, &t, 0, c);
+        return;
+    case VLM_NODE_RULE:
+        t.count = 0;
+        vlm_rules_step(w, &t, c, 1);
         return;
     default:
         if (c == '-' || is_digit(c)) {
@@ -714,6 +729,9 @@ vlm_thread_step(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c)
 
     } else if (t->at == IN_PATTERN) {
         in_pattern(w, t, c);
+
+    } else if (t->at == IN_RULE) {
+        vlm_rules_step(w, t, c, 0);
 
     } else if (t->at >= MINUS) {
         in_number(w, t, c);

@@ -251,6 +251,10 @@ is_odd(const entry_t *e)
 {
     uint32_t  i;
 
+    if (memchr(e->bytes, 0x7f, e->n) != NULL) {
+        return 1;
+    }
+
     for (i = 0; i + 2 < e->n; i++) {
         if (e->bytes[i] == 0xe2 && e->bytes[i + 1] == 0x80 && (e->bytes[i + 2] & 0xfe) == 0xa8) {
             return 1;

@@ -21,7 +21,8 @@ typedef struct {                       /* in preorder, a further one behind the 
     uint32_t  first;                   /* in ids: those with exactly these bytes, up to the next
                                           node's; to skip's first: those that begin with them */
     uint8_t   byte, depth;             /* the last of the bytes; their number */
-    uint8_t   odd;                     /* 1: some that begin with them have U+2028 or U+2029 */
+    uint8_t   odd;                     /* 1: some that begin with them have U+007F, U+2028 or
+                                          U+2029 */
 } vlm_piece_t;
 
 typedef struct {

@@ -21,6 +21,7 @@ enum {                                 /* places */
     IN_FIXED,
     IN_KEY,                            /* one of the object's */
     IN_PATTERN,                        /* count: the state */
+    IN_RULE,                           /* the same; cells have where the rules around it go on */
 
     TEXT,                              /* in a string */
     ESCAPE,                            /* behind "\" */
@@ -58,6 +59,9 @@ uint32_t vlm_thread_left(const vlm_thread_t *t);       /* the same, from its pla
  */
 const vlm_way_t *vlm_thread_way(const vlm_thread_t *t, const vlm_branch_t *b,
                                 const vlm_way_t *behind);
+
+/* 1: t is a thread of the state that is made.  It replaces another if it has to be kept. */
+int vlm_thread_put(vlm_walk_t *w, const vlm_thread_t *t);
 
 /* Adds the threads behind a byte to the state that is made. */
 void vlm_thread_step(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c);

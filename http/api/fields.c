@@ -290,7 +290,8 @@ ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
                                       (vlm_form_t) c->kind,
                                       &ctx->error.err);
         rc = f->grammar ? 0 : -1;
-        c->code = "invalid_json_schema";
+        c->code = c->kind == VLM_CONSTRAINT_GBNF ? "invalid_grammar"
+                  : "invalid_json_schema";
     }
 
     if (rc == 0) {

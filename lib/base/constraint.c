@@ -7,6 +7,7 @@
 #define SCHEMA  VLM_CONSTRAINT_SCHEMA
 #define CHOICE  VLM_CONSTRAINT_CHOICE
 #define REGEX   VLM_CONSTRAINT_REGEX
+#define GBNF    VLM_CONSTRAINT_GBNF
 #define ABSENT  -1
 
 typedef struct {
@@ -19,13 +20,13 @@ static const field_t  fields[] = {
     { NULL, "guided_json", "guided_json", SCHEMA },
     { NULL, "guided_choice", "guided_choice", CHOICE },
     { NULL, "guided_regex", "guided_regex", REGEX },
-    { NULL, "guided_grammar", "guided_grammar", ABSENT },
-    { NULL, "grammar", "grammar", ABSENT },
+    { NULL, "guided_grammar", "guided_grammar", GBNF },
+    { NULL, "grammar", "grammar", GBNF },
     { NULL, "json_schema", "json_schema", SCHEMA },
     { "structured_outputs", "json", "structured_outputs.json", SCHEMA },
     { "structured_outputs", "choice", "structured_outputs.choice", CHOICE },
     { "structured_outputs", "regex", "structured_outputs.regex", REGEX },
-    { "structured_outputs", "grammar", "structured_outputs.grammar", ABSENT },
+    { "structured_outputs", "grammar", "structured_outputs.grammar", GBNF },
     { "structured_outputs", "structural_tag", "structured_outputs.structural_tag", ABSENT }
 };
 

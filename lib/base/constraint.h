@@ -1,11 +1,12 @@
 /*
- * The form that a request wants its answer to have: a JSON schema, one of several texts, or a
- * regular expression.
+ * The form that a request wants its answer to have: a JSON schema, one of several texts, a regular
+ * expression, or a grammar.
  *
  * Servers of the same interfaces name it in many ways, which all end here: OpenAI's
- * response_format, vLLM's guided_json, guided_choice, guided_regex and structured_outputs,
- * llama.cpp's json_schema and response_format.schema.  Forms that this server does not know are
- * refused, since to ignore one would give an answer that its client misreads.
+ * response_format, vLLM's guided_json, guided_choice, guided_regex, guided_grammar and
+ * structured_outputs, llama.cpp's json_schema, grammar and response_format.schema.  Forms that this
+ * server does not know are refused, since to ignore one would give an answer that its client
+ * misreads.
  */
 
 #ifndef VLM_CONSTRAINT_H
@@ -16,7 +17,8 @@
 typedef enum {
     VLM_CONSTRAINT_SCHEMA = 0,
     VLM_CONSTRAINT_CHOICE,             /* a list of texts */
-    VLM_CONSTRAINT_REGEX               /* a text */
+    VLM_CONSTRAINT_REGEX,              /* a text */
+    VLM_CONSTRAINT_GBNF                /* a text */
 } vlm_constraint_e;
 
 typedef struct {

@@ -61,7 +61,10 @@ each_field_that_has_a_form_is_read(void **state)
         { "{\"guided_choice\":[\"a\"]}", "guided_choice", 1 },
         { "{\"structured_outputs\":{\"choice\":[\"a\"]}}", "structured_outputs.choice", 1 },
         { "{\"guided_regex\":\"a\"}", "guided_regex", 2 },
-        { "{\"structured_outputs\":{\"regex\":\"a\"}}", "structured_outputs.regex", 2 }
+        { "{\"structured_outputs\":{\"regex\":\"a\"}}", "structured_outputs.regex", 2 },
+        { "{\"grammar\":\"a\"}", "grammar", 3 },
+        { "{\"guided_grammar\":\"a\"}", "guided_grammar", 3 },
+        { "{\"structured_outputs\":{\"grammar\":\"a\"}}", "structured_outputs.grammar", 3 }
     };
 
     (void) state;
@@ -75,8 +78,8 @@ each_field_that_has_a_form_is_read(void **state)
         assert_int_equal(c.kind, cases[i].kind);
 
         if (c.kind != VLM_CONSTRAINT_SCHEMA) {
-            assert_string_equal(vlm_json_text(c.kind == VLM_CONSTRAINT_REGEX
-                                              ? c.form : vlm_json_first(c.form)), "a");
+            assert_string_equal(vlm_json_text(c.kind == VLM_CONSTRAINT_CHOICE
+                                              ? vlm_json_first(c.form) : c.form), "a");
         } else {
             assert_string_equal(vlm_json_text(vlm_json_get(c.form, "type")), "object");
         }
@@ -125,8 +128,7 @@ what_is_wrong_or_not_supported_is_refused_by_its_name(void **state)
         { "{\"guided_json\":\"{\"}", "guided_json", NULL },
         { "{\"guided_json\":{},\"guided_choice\":[\"a\"]}", "guided_choice", NULL },
         { "{\"structured_outputs\":7}", "structured_outputs", NULL },
-        { "{\"guided_grammar\":\"a\"}", "guided_grammar", "unsupported_parameter" },
-        { "{\"grammar\":\"a\"}", "grammar", "unsupported_parameter" },
+        { "{\"guided_json\":{},\"grammar\":\"a\"}", "grammar", NULL },
         { "{\"structured_outputs\":{\"structural_tag\":\"a\"}}",
           "structured_outputs.structural_tag", "unsupported_parameter" }
     };
