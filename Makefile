@@ -111,6 +111,10 @@ $(O)/random-checkpoint: $(RANDOM_SRCS) t/tools/random.h $(E)/libvlm.a $(O)/built
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $(RANDOM_SRCS) $(LINK)
 
+$(O)/schema-set: t/tools/schema_set.c $(E)/libvlm.a $(O)/built-with
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK)
+
 
 # ---- run ----------------------------------------------------------------------------------------
 
