@@ -120,6 +120,7 @@ load_kernels(vlm_device_t *d, vlm_err_t *err)
     vlm_load_attend(d);
     vlm_load_embed(d);
     vlm_load_linear(d);
+    vlm_load_low(d);
     vlm_load_norm(d);
     vlm_load_patch_embed(d);
     vlm_load_places(d);

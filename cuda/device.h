@@ -185,6 +185,7 @@ vlm_divide_up(uint64_t n, uint64_t by)
 void vlm_load_attend(vlm_device_t *d);
 void vlm_load_embed(vlm_device_t *d);
 void vlm_load_linear(vlm_device_t *d);
+void vlm_load_low(vlm_device_t *d);
 void vlm_load_norm(vlm_device_t *d);
 void vlm_load_patch_embed(vlm_device_t *d);
 void vlm_load_places(vlm_device_t *d);
@@ -212,6 +213,9 @@ void vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *feat
                     const vlm_batch_t *b, float *x);
 void vlm_cuda_add_features(vlm_device_t *d, const void *features, const vlm_batch_t *b, uint32_t D,
                            float *x);
+
+/* low.cu: adds to x [T][D] what adapters add to rows of a table, of tokens alone */
+void vlm_low_embed(vlm_device_t *d, const vlm_linear_t *table, const vlm_batch_t *b, float *x);
 
 /* norm.cu */
 void vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n,

@@ -116,6 +116,8 @@ vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features,
         VLM_LAUNCH(d, cost, embed<false>, b->T, THREADS, 0, w, nullptr, f, b->token, b->source,
                    table->K, x);
     }
+
+    vlm_low_embed(d, table, b, x);
 }
 
 

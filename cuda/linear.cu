@@ -64,8 +64,8 @@ put_few(const vlm_product_t &a, uint32_t tile, const float *parts)
         return;
     }
 
-    v = vlm_finish(a, n, vlm_add_parts(parts, row, t));
-    up = n + 1 < a.N ? vlm_finish(a, n + 1, vlm_add_parts(parts, row + 1, t)) : 0;
+    v = vlm_finish(a, t, n, vlm_add_parts(parts, row, t));
+    up = n + 1 < a.N ? vlm_finish(a, t, n + 1, vlm_add_parts(parts, row + 1, t)) : 0;
     put_out<OUT>(a, t, n, v, up);
 
     if (OUT != SILU_MUL && n + 1 < a.N) {
@@ -194,7 +194,7 @@ put_tile(const vlm_product_t &a, uint32_t t, uint32_t n, float v0, float v1)
 
 #pragma unroll
     for (uint32_t i = 0; i < 2; i++) {
-        v[i] = n < a.N ? vlm_finish(a, n, v[i]) : 0;
+        v[i] = n < a.N && t + i < a.T ? vlm_finish(a, t + i, n, v[i]) : 0;
 
         /* The row after this one is 4 lanes on. */
 
@@ -286,7 +286,7 @@ inside_bytes(const vlm_product_t &a)
 
 vlm_product_t
 vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
-               const uint32_t *rows, uint32_t T)
+               const uint32_t *rows, uint32_t T, vlm_which_t which)
 {
     vlm_product_t     a;
     const vlm_norm_t  none = { VLM_NORM_RMS, nullptr, 0, nullptr };
@@ -325,6 +325,8 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, c
         vlm_make_ready(d, w->type, a.in, T);
     }
 
+    a.low = vlm_low_sums(d, w, a.in, T, which);
+
     return a;
 }
 
@@ -349,7 +351,7 @@ vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w)
 {
     uint32_t  n;
 
-    n = vlm_fit(d, ops_of_row(w->N, w->K), VLM_CUDA_ROWS);
+    n = vlm_low_rows(d, w, vlm_fit(d, ops_of_row(w->N, w->K), VLM_CUDA_ROWS));
 
     return n < MANY_ROWS ? n : n / MANY_ROWS * MANY_ROWS;
 }
@@ -451,11 +453,11 @@ vlm_load_linear(vlm_device_t *d)
 
 void
 vlm_product(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
-            const uint32_t *rows, uint32_t T, vlm_out_t store, void *y)
+            const uint32_t *rows, uint32_t T, vlm_which_t which, vlm_out_t store, void *y)
 {
     vlm_product_t  a;
 
-    a = vlm_product_of(d, w, norm, x, rows, T);
+    a = vlm_product_of(d, w, norm, x, rows, T, which);
     a.y = y;
 
     if (w->type == VLM_INT8) {
@@ -479,8 +481,8 @@ vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, 
 
     for (t = 0; t < T; t += n) {
         n = min(T - t, vlm_product_rows(d, w));
-        vlm_product(d, w, norm, static_cast<const uint8_t *>(x) + t * in, nullptr, n, VLM_OUT_ACT,
-                    static_cast<uint8_t *>(y) + t * out);
+        vlm_product(d, w, norm, static_cast<const uint8_t *>(x) + t * in, nullptr, n,
+                    { t, nullptr }, VLM_OUT_ACT, static_cast<uint8_t *>(y) + t * out);
     }
 }
 
@@ -489,20 +491,22 @@ void
 vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
               const vlm_batch_t *b, float *logits)
 {
-    float     *to;
-    uint32_t   r, n;
+    float        *to;
+    uint32_t      r, n;
+    vlm_which_t   which;
 
     for (r = 0; r < b->R; r += n) {
         n = min(b->R - r, vlm_product_rows(d, w));
         n = w->turn == nullptr ? n : min(n, VLM_CUDA_TURNED);
         to = logits + static_cast<size_t>(r) * w->N;
+        which = { 0, b->logit_row + r };
 
         if (w->turn == nullptr) {
-            vlm_product(d, w, norm, x, b->logit_row + r, n, VLM_OUT_F32, to);
+            vlm_product(d, w, norm, x, b->logit_row + r, n, which, VLM_OUT_F32, to);
         } else {
             vlm_norm_turned(d, norm, w->turn, x, b->logit_row + r, n, VLM_OUT_ACT,
                             d->scratch.normed);
-            vlm_product(d, w, nullptr, d->scratch.normed, nullptr, n, VLM_OUT_F32, to);
+            vlm_product(d, w, nullptr, d->scratch.normed, nullptr, n, which, VLM_OUT_F32, to);
         }
     }
 }

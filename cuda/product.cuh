@@ -54,9 +54,10 @@ vlm_add_group(float (&sum)[4], uint4 first, uint4 second, uint4 b, float2 s)
 
 
 static __device__ __forceinline__ float
-vlm_finish(const vlm_product_t &a, uint32_t n, float sum)
+vlm_finish(const vlm_product_t &a, uint32_t t, uint32_t n, float sum)
 {
     sum = a.scale == nullptr ? sum : sum * a.scale[n];
+    sum = a.low == nullptr ? sum : sum + a.low[static_cast<size_t>(t) * a.N + n];
 
     return a.bias == nullptr ? sum : sum + a.bias[n];
 }

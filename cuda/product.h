@@ -34,10 +34,17 @@ typedef struct {
     float           *s;                /* [blocks][s_stride] of int8 */
 } vlm_ready_t;
 
+/* The rows of the operation's call that a product has, by which their adapters are found. */
+typedef struct {
+    uint32_t         first;
+    const uint32_t  *rows;             /* [T]; NULL: first, first + 1, ... */
+} vlm_which_t;
+
 typedef struct {
     vlm_ready_t   in;
     const uint4  *w;                   /* packed */
     const float  *scale, *bias;        /* [N] or NULL */
+    const float  *low;                 /* [T][N] what adapters add before the bias, or NULL */
     void         *y;
     uint32_t      N, T;
     uint32_t      groups;              /* of a row, and of each of the VLM_CUDA_PARTS of it */
@@ -58,10 +65,11 @@ void vlm_norm_turned(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *
 
 /*
  * linear.cu: prepares a kernel's arguments for a product of at most VLM_CUDA_ROWS rows; x is f32
- * with a norm, and act without one (NULL).  If blocks do not make rows ready, a launch has done so.
+ * with a norm, and act without one (NULL).  If blocks do not make rows ready, a launch has done so,
+ * and so have others for adapters.
  */
 vlm_product_t vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
-                             const void *x, const uint32_t *rows, uint32_t T);
+                             const void *x, const uint32_t *rows, uint32_t T, vlm_which_t which);
 
 /* Activation rows that one product may have: VLM_CUDA_ROWS, or fewer by cost.h. */
 uint32_t vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w);
@@ -81,6 +89,15 @@ vlm_few_grid_t vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t un
  * is at most vlm_product_rows().
  */
 void vlm_product(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
-                 const uint32_t *rows, uint32_t T, vlm_out_t store, void *y);
+                 const uint32_t *rows, uint32_t T, vlm_which_t which, vlm_out_t store, void *y);
+
+/*
+ * low.cu: launches the products of adapters for the rows of a product, and returns what they add to
+ * its sums, [T][N], until the next call; or NULL: nothing.
+ */
+const float *vlm_low_sums(vlm_device_t *d, const vlm_linear_t *w, const vlm_ready_t &in, uint32_t T,
+                          vlm_which_t which);
+/* The most of n rows that it takes at once. */
+uint32_t vlm_low_rows(const vlm_device_t *d, const vlm_linear_t *w, uint32_t n);
 
 #endif

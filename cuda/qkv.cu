@@ -214,8 +214,8 @@ put_unit(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile,
         return;
     }
 
-    v = vlm_finish(p, n, vlm_add_parts(parts, row, t));
-    w = vlm_finish(p, n + half, vlm_add_parts(parts + VLM_FEW_PARTS, row, t));
+    v = vlm_finish(p, t, n, vlm_add_parts(parts, row, t));
+    w = vlm_finish(p, t, n + half, vlm_add_parts(parts + VLM_FEW_PARTS, row, t));
 
     if (gain_of(a, head) != nullptr) {
         a.rows[static_cast<size_t>(t) * p.N + n] = v;
@@ -406,14 +406,15 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm_ba
     a.first = 0;
 
     if (is_few(b, kv)) {
-        launch_few(d, w->type, vlm_product_of(d, w, how->norm, x, nullptr, b->T), a);
+        launch_few(d, w->type, vlm_product_of(d, w, how->norm, x, nullptr, b->T, { 0, nullptr }),
+                   a);
         return;
     }
 
     for ( /* void */ ; a.first < b->T; a.first += n) {
         n = min(b->T - a.first, vlm_product_rows(d, w));
         vlm_product(d, w, how->norm, x + static_cast<size_t>(a.first) * w->K, nullptr, n,
-                    VLM_OUT_F32, d->scratch.qkv);
+                    { a.first, nullptr }, VLM_OUT_F32, d->scratch.qkv);
         VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), append, n, THREADS, 0, a);
     }
 }
@@ -442,8 +443,8 @@ vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm
         a.k = static_cast<vlm_bf16_t *>(k) + p * E;
         a.v = static_cast<vlm_bf16_t *>(v) + p * E;
 
-        vlm_product(d, w, how->norm, x + static_cast<size_t>(p) * w->K, nullptr, n, VLM_OUT_F32,
-                    d->scratch.qkv);
+        vlm_product(d, w, how->norm, x + static_cast<size_t>(p) * w->K, nullptr, n,
+                    { p, nullptr }, VLM_OUT_F32, d->scratch.qkv);
         VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), part, n, THREADS, 0, a);
     }
 }

@@ -155,6 +155,26 @@ vlm_norm_of(const vlm_ready_t &a, const float *sums)
 }
 
 
+/* What the norm takes off row t and multiplies it by; sums is shared, [2][VLM_READY_WARPS]. */
+static __device__ __forceinline__ void
+vlm_norm_row(const vlm_ready_t &a, uint32_t t, float *sums, float *mean, float *r)
+{
+    *mean = *r = 0;
+
+    if (a.norm.gain == nullptr) {
+        return;
+    }
+
+    if (a.norm.kind == VLM_NORM_LAYER) {
+        vlm_sum_rows<false>(a, t, 1, nullptr, sums);
+    }
+
+    vlm_sum_rows<true>(a, t, 1, sums, sums + VLM_READY_WARPS);
+    *mean = vlm_mean_of(a, sums);
+    *r = vlm_norm_of(a, sums + VLM_READY_WARPS);
+}
+
+
 /* Values 4 i to 4 i + 3 of a normed row. */
 static __device__ __forceinline__ float4
 vlm_norm_four(const vlm_ready_t &a, const float *x, uint32_t i, float mean, float r)

@@ -2029,20 +2029,20 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 115: a GPU has no adapters
+=== TEST 115: places of adapters are planned for a GPU, too
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
     vlm_engine demo {
         model $TEST_NGINX_MODEL;
         store logs/vlm;
-        lora $TEST_NGINX_MODEL; device cuda;
+        lora $TEST_NGINX_MODEL; device cuda; memory 64m;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr{device is "cuda", and lora needs the cpu: a GPU has no adapters yet in .*:\d+}]
+[qr{m needed \(weights \d+m, vision \d+m, lora [1-9]\d*m, kv \d+m, workspace \d+m, device 400m\), memory is 64m}]
 
 
 

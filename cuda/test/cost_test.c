@@ -37,6 +37,15 @@ static const encoder_t  encoders[] = {
 };
 
 
+/* An adapter of the highest rank, which all rows have. */
+static const vlm_low_t       adapter = { .r = VLM_MAX_RANK };
+static const vlm_low_rows_t  all_rows = { .any = 1 };
+static const vlm_lows_t      adapted = { .type = VLM_BF16, .parts = VLM_LOW_PARTS, .places = 1,
+                                         .place = &adapter, .rows = &all_rows };
+
+static const vlm_lows_t     *low;      /* of every matrix, or NULL */
+
+
 static int
 open_pair(void **state)
 {
@@ -62,6 +71,29 @@ open_20_processors(void **state)
 }
 
 
+/* The memory of the operations has its true size: by it rows are cut, too. */
+static int
+open_adapted(void **state)
+{
+    vlm_need_t  small = { VLM_INT8, 256, 2048, 16, 128, 800, 256, 4, 0 };
+    vlm_need_t  need = { VLM_INT8, 18944, 6144, 32, 128, 800, 152064, 4, VLM_MAX_RANK };
+
+    (void) state;
+    low = &adapted;
+
+    return pair_open(VLM_INT8, &small, &need);
+}
+
+
+static int
+close_adapted(void **state)
+{
+    low = NULL;
+
+    return pair_close(state);
+}
+
+
 static int
 count_check(void *data)
 {
@@ -75,7 +107,7 @@ static vlm_linear_t
 matrix(vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K)
 {
     vlm_linear_t  w = { .type = type, .epilogue = epilogue, .N = N, .K = K, .w = card.base,
-                        .scale = (float *) card.base };
+                        .scale = (float *) card.base, .low = low };
 
     return w;
 }
@@ -419,8 +451,12 @@ main(void)
                                         open_pair, pair_close),
         cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_stay_within_the_bound,
                                         open_20_processors, pair_close),
+        cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_stay_within_the_bound,
+                                        open_adapted, close_adapted),
         cmocka_unit_test_setup_teardown(a_picture_of_any_size_stays_within_the_bound,
                                         open_pair, pair_close),
+        cmocka_unit_test_setup_teardown(a_picture_of_any_size_stays_within_the_bound,
+                                        open_adapted, close_adapted),
         cmocka_unit_test(a_device_of_a_quarter_of_the_speed_checks_four_times_as_often),
         cmocka_unit_test(processors_without_a_block_count),
         cmocka_unit_test_setup_teardown(a_captured_step_stays_within_the_bound, open_pair,

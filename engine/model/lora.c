@@ -152,6 +152,7 @@ vlm_lora_place(vlm_lora_t *x, vlm_arena_t *a)
 
     for (i = 0; i < x->n; i++) {
         t = &x->matrix[i];
+        t->at = count(&x->bytes, 1, sizeof(vlm_low_t));
         t->a = count(&x->bytes, vlm_mul(vlm_mul(t->lows.parts, x->rank),
                                         t->table ? t->w->N : t->w->K), size);
         t->b = count(&x->bytes, vlm_mul(x->rank + 1, t->table ? t->w->K : t->w->N), size);
@@ -159,6 +160,11 @@ vlm_lora_place(vlm_lora_t *x, vlm_arena_t *a)
     }
 
     x->base = vlm_place(a, x->places, x->bytes);
+
+    for (i = 0; i < x->n && x->base != NULL; i++) {
+        x->matrix[i].lows.there = x->base + x->matrix[i].at;
+        x->matrix[i].lows.stride = x->bytes;
+    }
 }
 
 
@@ -179,14 +185,14 @@ vlm_lora_put(vlm_model_t *m, vlm_lora_data_t *d, uint32_t place, uint64_t bytes)
         t = &x->matrix[d->next];
         low = &t->low[place];
         *low = d->low[d->next];
+        low->a = to + t->a;
+        low->b = to + t->b;
+        low->c = (float *) (to + t->c);
+        basic->put(m->device, to + t->at, low, sizeof(*low));
 
         if (low->r == 0) {
             continue;
         }
-
-        low->a = to + t->a;
-        low->b = to + t->b;
-        low->c = (float *) (to + t->c);
 
         a = (uint64_t) t->lows.parts * low->r * (t->table ? t->w->N : t->w->K) * size;
         b = (uint64_t) (low->r + (uint32_t) low->shift) * (t->table ? t->w->K : t->w->N) * size;

@@ -29,7 +29,7 @@ typedef struct {
     int              blocks;
     uint32_t         period;
     float           *gain, *shift;     /* [period] or NULL */
-    uint64_t         a, b, c;          /* bytes in a place */
+    uint64_t         at, a, b, c;      /* bytes in a place: of a vlm_low_t, and what it has */
 } vlm_lora_matrix_t;
 
 typedef struct vlm_lora_s {

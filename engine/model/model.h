@@ -16,6 +16,7 @@
 #include "vlm.h"
 
 #define VLM_SLICE        256           /* rows of one prefill slice, and the most sequences */
+#define VLM_KEPT_ROWS    8             /* the most of a step that is kept */
 #define VLM_VISION_ROWS  1024          /* patches that go through an MLP together */
 
 typedef struct {                       /* a block of the language model or of the vision encoder:
@@ -153,7 +154,8 @@ void vlm_model_ready(vlm_model_t *m);
  * the one that vlm_text_record() has kept for as many rows.  The bits are the same either way.
  */
 int vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);
-/* Keeps the steps of b's rows, where b is such a step with the longest context. */
+/* Keeps the step of b's rows, where b is such a step with the longest context; and a second one, if
+   some of the rows have adapters.  Each time its rows may have others. */
 void vlm_text_record(vlm_model_t *m, const vlm_batch_t *b);
 
 /*

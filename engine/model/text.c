@@ -1,5 +1,6 @@
 /* The language model: a loop of five operations or six, and steps of it that a device keeps. */
 
+#include "model/lora.h"
 #include "model/model.h"
 
 
@@ -58,13 +59,21 @@ vlm_text_head(vlm_model_t *m, const vlm_batch_t *b)
 
 /* ---- steps --------------------------------------------------------------- */
 
+/* Of a step that is kept: those whose rows have adapters follow the others. */
+static uint32_t
+number_of(const vlm_model_t *m, const vlm_batch_t *b)
+{
+    return b->T - 1 + (m->lora != NULL && m->lora->rows.any ? VLM_KEPT_ROWS : 0);
+}
+
+
 void
 vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 {
-    if (b->T <= VLM_KEPT && m->ops->basic->record(m->device)) {
+    if (b->T <= VLM_KEPT_ROWS && m->ops->basic->record(m->device)) {
         (void) vlm_text_forward(m, b, NULL, NULL);
         vlm_text_head(m, b);
-        m->ops->basic->keep(m->device, b->T - 1);
+        m->ops->basic->keep(m->device, number_of(m, b));
     }
 }
 
@@ -74,12 +83,12 @@ vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data
 {
     /* Steps that were kept have a row of each sequence. */
 
-    if (m->ops->basic->replay != NULL && b->T == b->S) {
+    if (m->ops->basic->replay != NULL && b->T == b->S && b->T <= VLM_KEPT_ROWS) {
         if (quit != NULL && quit(data)) {
             return -1;
         }
 
-        if (m->ops->basic->replay(m->device, b->T - 1)) {
+        if (m->ops->basic->replay(m->device, number_of(m, b))) {
             return 0;
         }
     }

@@ -14,7 +14,7 @@
 #include "vlm.h"
 
 #define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
-#define VLM_CUDA_VERSION   8           /* goes up when an operation's meaning changes */
+#define VLM_CUDA_VERSION   9           /* goes up when an operation's meaning changes */
 
 /* The layout of the structures that cross the interface is part of the ABI as well. */
 #define VLM_CUDA_ABI                                                                             \
@@ -24,7 +24,9 @@
                    + 11 * sizeof(vlm_pick_t) + 13 * sizeof(vlm_kv_t) + 19 * sizeof(vlm_norm_t)   \
                    + 23 * sizeof(vlm_qkv_t) + 29 * sizeof(vlm_attend_t)                          \
                    + 31 * sizeof(vlm_patches_t) + 37 * sizeof(vlm_segments_t)                    \
-                   + 41 * sizeof(vlm_places_t) + 43 * sizeof(vlm_turn_t)))
+                   + 41 * sizeof(vlm_places_t) + 43 * sizeof(vlm_turn_t)                         \
+                   + 47 * sizeof(vlm_low_t) + 53 * sizeof(vlm_lows_t)                            \
+                   + 59 * sizeof(vlm_low_rows_t)))
 
 /*
  * The driver's own memory: context, kernels, their stacks, kept steps.  This is a declared figure,

@@ -49,6 +49,10 @@ vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *
     s->turn = vlm_place(a, vlm_mul(2, turned), sizeof(float));
     s->normed = vlm_place(a, vlm_cuda_act_bytes(turned), 1);
 
+    s->low_inputs = vlm_place(a, vlm_mul(VLM_CUDA_LOW * VLM_LOW_PARTS, need->rank),
+                              sizeof(float));
+    s->low = vlm_place(a, vlm_cuda_low(need), sizeof(float));
+
     heads = vlm_mul(need->rows, need->heads);
     s->split = vlm_place(a, vlm_mul(vlm_mul(heads, vlm_cuda_splits(need)),
                                     vlm_add(need->head_dim, 2)), sizeof(float));

@@ -70,7 +70,7 @@ open_case(case_t *c, vlm_type_t type, uint32_t parts, uint32_t N, uint32_t K)
     c->lows.end[2] = N;
     c->lows.place = c->low;
     c->lows.rows = &c->which;
-    c->which = (vlm_low_rows_t) { 1, place, scale, 0, 0 };
+    c->which = (vlm_low_rows_t) { .any = 1, .place = place, .scale = scale };
 
     for (i = 0; i < PLACES; i++) {
         c->a[i] = values(type, (size_t) parts * (rank[i] + 1) * K, 10 + i);

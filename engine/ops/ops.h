@@ -48,7 +48,7 @@
 
 #define VLM_BLOCK  64                  /* values that are turned together; rows have whole ones */
 #define VLM_PIECE  256                 /* activation values under one scale: some blocks */
-#define VLM_KEPT   8                   /* number of steps that a device can keep; see below */
+#define VLM_KEPT   16                  /* number of steps that a device can keep; see below */
 #define VLM_PATCH_TYPE  VLM_F32        /* of patch_embed's weights, whatever the others' */
 #define VLM_LOW_PARTS  3               /* matrices that are one here */
 #define VLM_MAX_RANK   256             /* of an adapter */
@@ -102,6 +102,8 @@ typedef struct {                       /* the rows of a call, and their adapters
     const float     *scale;            /* [T] with place */
     uint32_t         all;
     float            all_scale;
+    const uint32_t  *place_there;      /* [T] place and scale once more, in the device's memory */
+    const float     *scale_there;
 } vlm_low_rows_t;
 
 typedef struct {                       /* of all adapters, for one matrix */
@@ -110,6 +112,8 @@ typedef struct {                       /* of all adapters, for one matrix */
     uint32_t               end[VLM_LOW_PARTS];     /* [parts] row after each part's last; */
     int                    in_turn;    /* 1: row n is of part n % parts instead */
     const vlm_low_t       *place;      /* [places] */
+    const void            *there;      /* place 0 once more, in the device's memory; */
+    uint64_t               stride;     /* and bytes from a place to the next */
     const vlm_low_rows_t  *rows;
 } vlm_lows_t;
 

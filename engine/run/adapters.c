@@ -437,15 +437,15 @@ vlm_adapters_wait(const vlm_t *v)
 }
 
 
-void
-vlm_adapters_put(vlm_t *v)
+int
+vlm_adapters_put(vlm_t *v, vlm_err_t *err)
 {
-    int             done;
-    uint32_t        i;
+    int             rc, done;
+    uint32_t        i, next;
     vlm_adapter_t  *a;
 
     if (v->conf.lora == NULL) {
-        return;
+        return 0;
     }
 
     pthread_mutex_lock(&v->mutex);
@@ -461,14 +461,19 @@ vlm_adapters_put(vlm_t *v)
     pthread_mutex_unlock(&v->mutex);
 
     if (a == NULL) {
-        return;
+        return 0;
     }
 
+    next = a->data->next;
     done = vlm_lora_put(&v->sched.model, a->data, a->place, VLM_ADAPTER_SLICE);
+    rc = v->ops->basic->sync(v->device, err);
 
     pthread_mutex_lock(&v->mutex);
 
-    if (done) {
+    if (rc != 0) {
+        a->data->next = next;
+
+    } else if (done) {
         vlm_lora_data_free(a->data);
         a->data = NULL;
         a->ready = 1;
@@ -476,6 +481,8 @@ vlm_adapters_put(vlm_t *v)
 
     release(a);
     pthread_mutex_unlock(&v->mutex);
+
+    return rc;
 }
 
 
@@ -536,7 +543,9 @@ vlm_adapters_open(vlm_t *v, vlm_err_t *err)
         }
 
         while (!v->adapter[i]->ready) {
-            vlm_adapters_put(v);
+            if (vlm_adapters_put(v, err) != 0) {
+                return -1;
+            }
         }
 
         v->adapter[i]->opening = 0;

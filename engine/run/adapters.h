@@ -34,8 +34,9 @@ int vlm_adapters_list(vlm_t *v, vlm_err_t *err);
 /* engine: reads and puts those, at the end of a load. */
 int vlm_adapters_open(vlm_t *v, vlm_err_t *err);
 void vlm_adapters_close(vlm_t *v);
-/* engine: puts a slice of an adapter that was loaded meanwhile. */
-void vlm_adapters_put(vlm_t *v);
+/* engine: puts a slice of an adapter that was loaded meanwhile.  -1: the device failed; after
+   VLM_EMEMORY the slice is put again by the next call. */
+int vlm_adapters_put(vlm_t *v, vlm_err_t *err);
 /* Under the mutex: adapters that wait to be put. */
 int vlm_adapters_wait(const vlm_t *v);
 /* 1: the prompt has no adapter, or one that is put. */

@@ -11,9 +11,9 @@
 uint64_t
 vlm_batch_words(uint32_t max_T, uint32_t max_S)
 {
-    /* token, source, seq, pos [3]; start [S + 1], slot, n_ctx, logit_row [S] */
+    /* token, source, seq, pos [3], place, scale; start [S + 1], slot, n_ctx, logit_row [S] */
 
-    return vlm_add(vlm_mul(max_T, 6), vlm_add(vlm_mul(max_S, 4), 1));
+    return vlm_add(vlm_mul(max_T, 8), vlm_add(vlm_mul(max_S, 4), 1));
 }
 
 
@@ -28,10 +28,8 @@ vlm_rows_open(vlm_rows_t *r, uint32_t max_T, uint32_t max_S, vlm_err_t *err)
     r->max_S = max_S;
     r->ids = calloc(vlm_batch_words(max_T, max_S), sizeof(uint32_t));
     r->pick = calloc(max_S, sizeof(vlm_pick_t));
-    r->place = calloc(max_T, sizeof(uint32_t));
-    r->scale = calloc(max_T, sizeof(float));
 
-    if (r->ids == NULL || r->pick == NULL || r->place == NULL || r->scale == NULL) {
+    if (r->ids == NULL || r->pick == NULL) {
         vlm_rows_close(r);
         return vlm_fail(err, VLM_EMEMORY, "no memory for a batch of %u rows", max_T);
     }
@@ -41,7 +39,9 @@ vlm_rows_open(vlm_rows_t *r, uint32_t max_T, uint32_t max_S, vlm_err_t *err)
     r->source = p += max_T;
     r->seq = p += max_T;
     r->pos = (int32_t *) (p += max_T);
-    r->start = p += 3 * (size_t) max_T;
+    r->place = p += 3 * (size_t) max_T;
+    r->scale = (float *) (p += max_T);
+    r->start = p += max_T;
     r->slot = p += max_S + 1;
     r->n_ctx = p += max_S;
     r->logit_row = p + max_S;
@@ -55,8 +55,6 @@ vlm_rows_close(vlm_rows_t *r)
 {
     free(r->ids);
     free(r->pick);
-    free(r->place);
-    free(r->scale);
     memset(r, 0, sizeof(*r));
 }
 

@@ -17,12 +17,12 @@ typedef struct {                       /* the host's side of a vlm_batch_t */
     uint32_t    T, S, R;
     uint32_t    pictures;              /* rows with a source */
     uint32_t    adapted;               /* rows with an adapter */
-    uint32_t   *place;                 /* [max_T] of the adapter, or VLM_NONE */
-    float      *scale;                 /* [max_T] of the adapter */
     uint32_t    last_place;            /* of the last sequence */
     float       last_scale;
     uint32_t   *token, *source, *seq;  /* [max_T] each; these lie in ids, one after the other */
     int32_t    *pos;                   /* [3][max_T], packed to [3][T] when it is put */
+    uint32_t   *place;                 /* [max_T] of the adapter, or VLM_NONE */
+    float      *scale;                 /* [max_T] of the adapter */
     uint32_t   *start, *slot, *n_ctx, *logit_row;
 } vlm_rows_t;
 

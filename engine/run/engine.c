@@ -167,12 +167,6 @@ choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uin
                         conf->device);
     }
 
-    if (conf->lora != NULL) {
-        (void) snprintf(reason, bytes, "device auto took the cpu: a GPU has no lora yet");
-        return automatic ? 0 : vlm_fail(err, VLM_EINPUT, "device is \"%s\", and lora needs the cpu:"
-                                        " a GPU has no adapters yet", conf->device);
-    }
-
     if (conf->kv_int8) {
         (void) snprintf(reason, bytes, "device auto took the cpu: a GPU has no kv int8 yet");
         return automatic ? 0 : vlm_fail(err, VLM_EINPUT, "device is \"%s\", and kv int8 needs the "

@@ -47,9 +47,14 @@ vlm_adapt_rows(vlm_rows_t *rows, const vlm_prompt_t *p)
 void
 vlm_adapt_text(vlm_model_t *m, const vlm_rows_t *rows)
 {
+    const uint32_t  *there = m->work.ids;
+
     if (m->lora != NULL) {
-        m->lora->rows = (vlm_low_rows_t) { rows->adapted > 0, rows->place, rows->scale, VLM_NONE,
-                                           0 };
+        m->lora->rows = (vlm_low_rows_t) {
+            .any = rows->adapted > 0, .place = rows->place, .scale = rows->scale, .all = VLM_NONE,
+            .place_there = there + (rows->place - rows->ids),
+            .scale_there = (const float *) there + ((uint32_t *) rows->scale - rows->ids)
+        };
     }
 }
 
@@ -58,8 +63,9 @@ void
 vlm_adapt_vision(vlm_model_t *m, const vlm_prompt_t *p)
 {
     if (m->lora != NULL) {
-        m->lora->rows = (vlm_low_rows_t) { p->tower, NULL, NULL,
-                                           p->tower ? p->adapter->place : VLM_NONE, p->scale };
+        m->lora->rows = (vlm_low_rows_t) {
+            .any = p->tower, .all = p->tower ? p->adapter->place : VLM_NONE, .all_scale = p->scale
+        };
     }
 }
 
@@ -190,7 +196,7 @@ vlm_sched_record(vlm_t *v, vlm_err_t *err)
     vlm_model_t    *m = &v->sched.model;
     const int32_t   pos[3] = { 0, 0, 0 };
 
-    for (n = 1; v->ops->basic->record != NULL && n <= v->conf.slots && n <= VLM_KEPT; n++) {
+    for (n = 1; v->ops->basic->record != NULL && n <= v->conf.slots && n <= VLM_KEPT_ROWS; n++) {
         vlm_rows_clear(rows);
 
         for (i = 0; i < n; i++) {
@@ -200,7 +206,13 @@ vlm_sched_record(vlm_t *v, vlm_err_t *err)
         }
 
         vlm_rows_put(rows, v->ops, v->device, m->work.ids, m->work.pick, &b);
+        vlm_adapt_text(m, rows);
         vlm_text_record(m, &b);
+
+        if (m->lora != NULL) {
+            m->lora->rows.any = 1;     /* any rows later, and any adapters */
+            vlm_text_record(m, &b);
+        }
     }
 
     return v->ops->basic->sync(v->device, err);

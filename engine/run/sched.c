@@ -217,19 +217,27 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
 
     for ( ;; ) {
         drop_cancelled(v);
-        vlm_adapters_put(v);
-        admit(v);
 
-        if (count_jobs(v) == 0) {
-            if (is_over(v)) {
-                return 0;
+        if (vlm_adapters_put(v, err) != 0) {
+            if (err->code != VLM_EMEMORY) {
+                break;
             }
 
-            continue;
+            memset(err, 0, sizeof(*err));          /* the slice is put again */
+        }
+
+        admit(v);
+
+        if (count_jobs(v) == 0 && is_over(v)) {
+            return 0;
         }
 
         if (vlm_host_stopped(v)) {
             break;
+        }
+
+        if (count_jobs(v) == 0) {
+            continue;                  /* for the sake of an adapter alone */
         }
 
         vlm_sched_read(v);
