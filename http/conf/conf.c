@@ -70,6 +70,7 @@ static char  ngx_http_vlm_location_text[] =
     "proxy_pass_request_headers on;\n"
     "proxy_pass_request_body on;\n"
     "proxy_set_header Host vlm;\n"
+    "proxy_set_header Connection close;\n"
     "proxy_set_header X-Vlm-Id $request_id;\n"
     "proxy_set_header X-Vlm-Line $vlm_line;\n"
     "proxy_hide_header X-Vlm-Usage;\n"

@@ -74,6 +74,14 @@ sub parallel {
 }
 
 
+# The connections to the hop's socket, without the socket itself.
+sub hops {
+    my ($s) = @_;
+
+    return scalar grep { / 03 +\d+ \Q$s->{store_dir}\E/ } split /^/, VLM::slurp('/proc/net/unix');
+}
+
+
 my $one = VLM->new(name => 'workers-1', workers => 1, engine => $ENGINE);
 
 $one->start->ready;
@@ -142,6 +150,9 @@ my $zipped = $strict->begin('POST', '/api/chat',
 
 is($zipped->{headers}{'content-encoding'}, 'gzip', 'an answer may be zipped');
 is(substr($zipped->{body}, 0, 2), "\x1f\x8b", 'the answer is compressed once');
+
+# nginx 1.29.7 and newer keeps connections to upstreams for 60 seconds, unless it is told not to.
+ok(VLM::wait_for(50, sub { !hops($strict) }), 'the hop keeps no connection to a worker that may lose the model');
 
 is($strict->stop, 1, 'the server stops in time');
 $strict->check_log;
