@@ -101,10 +101,19 @@ def save(model, case):
 
 
 def load(model, case):
-    """peft reads the files; its class has new names alone."""
+    """peft reads the files; its class has new names alone.
+
+    peft also saves a table or a head that an adapter changes, which has the model's own numbers; here
+    they are rounded to the file's type, and the model keeps its own.
+    """
     path = directory(case)
     if case.names != "old":
-        return PeftModel.from_pretrained(model, path).float().eval()
+        before = {k: v.clone() for k, v in model.state_dict().items()}
+        out = PeftModel.from_pretrained(model, path).float().eval()
+        for name, value in out.base_model.model.state_dict().items():
+            if ".base_layer." in name:
+                value.copy_(before[name.replace(".base_layer.", ".")])
+        return out
     with open(os.path.join(path, "adapter_config.json"), encoding="utf-8") as f:
         config = LoraConfig(**{k: v for k, v in json.load(f).items()
                                if k in LoraConfig.__dataclass_fields__})
