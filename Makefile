@@ -6,7 +6,7 @@
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make test-compilers  all C code under clang, and with flags of distributions
 # make test-outside  these three beside each other
-# make demo-eval   asks each demo model about 620 scenes and fails where one is right too seldom
+# make demo-eval   asks each demo model about 620 scenes; MODEL= one, WEIGHTS= not in int8
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
 # make cuda-matrix compiles for each card and checks registers, stacks and shared memory
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
