@@ -118,6 +118,13 @@ what_a_schema_describes_is_accepted_and_nothing_else(void **state)
           { "{\"a\":\"\"}", "{\"b\":1,\"a\":1}", "{\"\\u0061\":\"\"}", "{\"b\":1,\"a\":\"\"}" } },
         { "{\"type\":\"object\",\"required\":[\"z\"]}", { "{\"z\":1}", "{\"z\":{},\"y\":1}" },
           { "{}", "{\"y\":1}", "{\"y\":1,\"z\":1}" } },
+        { "{\"properties\":{\"a\":{\"type\":\"null\"}},\"required\":[\"z\"]}",
+          { "{\"z\":1}", "{\"a\":null,\"z\":{}}" },
+          { "{}", "{\"a\":null}", "{\"z\":1,\"a\":null}", "{\"z\":1,\"y\":1}" } },
+        { "{\"id\":\"r\",\"self\":{},\"x-a\":1,"
+          "\"properties\":{\"a\":{\"$id\":\"b\",\"type\":\"null\"}},"
+          "\"items\":{\"$ref\":\"#\"},\"additionalItems\":false}",
+          { "{\"a\":null}", "[]", "[{}]" }, { "{\"a\":1}", "[1]", "{\"x-a\":1}" } },
         { "{\"items\":{\"type\":\"boolean\"},\"minItems\":1,\"maxItems\":2}",
           { "[true]", "[ true , false ]" }, { "[]", "[true,true,true]", "[1]", "[true,]" } },
         { "{\"items\":false,\"prefixItems\":[true,{\"type\":\"null\"}]}",
@@ -174,7 +181,14 @@ what_is_not_supported_is_refused_with_its_place(void **state)
         { "{\"minLength\":-1}", "#/minLength is not a whole number" },
         { "{\"minItems\":3,\"maxItems\":2}", "#/minItems is more than" },
         { "{\"properties\":[]}", "#/properties is not an object" },
-        { "{\"properties\":{},\"required\":[\"a\"]}", "#/required names a member" },
+        { "{\"properties\":{},\"required\":[\"a\"],\"additionalProperties\":false}",
+          "#/required names a member" },
+        { "{\"properties\":{\"a\":{\"self\":1}}}", "#/properties/a/self is a keyword" },
+        { "{\"properties\":{\"a\":{\"id\":\"b\",\"items\":{\"$ref\":\"#\"}}}}",
+          "#/properties/a/id is a keyword" },
+        { "{\"allOf\":[{\"$id\":\"b\",\"items\":{\"$ref\":\"#\"}},{\"title\":\"a\"}]}",
+          "#/$id is a keyword" },
+        { "{\"items\":[{}],\"additionalItems\":false}", "#/additionalItems is a keyword" },
         { "{\"required\":\"a\"}", "#/required is not an array" },
         { "{\"required\":[1]}", "#/required is not an array" },
         { "{\"enum\":[]}", "#/enum has no value" },
@@ -230,6 +244,47 @@ repeat(const char *head, const char *part, uint32_t n, const char *tail)
 }
 
 
+/* Schemas in "$defs" by numbers, each of which refers to the next one twice; the last is null. */
+static char *
+chain(const char *part, uint32_t n)
+{
+    char      *text, *p;
+    uint32_t   i;
+
+    text = malloc((n + 1) * (strlen(part) + 32) + 64);
+    assert_non_null(text);
+    p = text + sprintf(text, "{\"$ref\":\"#/$defs/0\",\"$defs\":{");
+
+    for (i = 0; i < n; i++) {
+        p += sprintf(p, "\"%u\":", i);
+        p += sprintf(p, part, i + 1, i + 1);
+        *p++ = ',';
+    }
+
+    (void) sprintf(p, "\"%u\":{\"type\":\"null\"}}}", n);
+
+    return text;
+}
+
+
+/* A text n times, what stands within all, and as often another text. */
+static char *
+nest(const char *open, uint32_t n, const char *within, const char *close)
+{
+    char      *text, *p;
+    uint32_t   i;
+
+    text = malloc(n * (strlen(open) + strlen(close)) + strlen(within) + 1);
+    assert_non_null(text);
+
+    for (p = text, i = 0; i < 2 * n + 1; i++) {
+        p += sprintf(p, "%s", i < n ? open : i == n ? within : close);
+    }
+
+    return text;
+}
+
+
 static void
 assert_limit(char *text, const char *says)
 {
@@ -268,6 +323,53 @@ schemas_beyond_a_bound_are_refused_with_it(void **state)
                         "\"h\":{\"anyOf\":[{\"const\":7},{\"$ref\":\"#/$defs/g\"}]},"
                         "\"i\":{\"anyOf\":[{\"const\":8},{\"$ref\":\"#/$defs/h\"}]}},"
                         "\"$ref\":\"#/$defs/i\"}"), "more than 16777216 bytes of memory");
+}
+
+
+static void
+assert_quick(char *schema)
+{
+    uint64_t        since;
+    vlm_err_t       err;
+    vlm_grammar_t  *g;
+
+    since = vlm_now_us();
+    g = compile(&demo, schema, &err);
+    assert_true(g != NULL || err.code != VLM_OK);
+    assert_true(vlm_now_us() - since < 5000000);
+    vlm_grammar_free(g);
+    free(schema);
+}
+
+
+#define NEXT  "{\"$ref\":\"#/$defs/%u\"}"
+
+static void
+schemas_that_grow_by_themselves_are_made_or_refused_in_bounded_time(void **state)
+{
+    (void) state;
+
+    /* Chains of references, each of which stands twice in the one before. */
+
+    assert_quick(repeat("{\"$ref\":\"#/items/0\",\"items\":[", "{\"$ref\":\"#/items/%u\"}", 2000,
+                        "]}"));
+    assert_quick(chain("{\"anyOf\":[" NEXT "," NEXT "]}", 700));
+    assert_quick(chain("{\"allOf\":[" NEXT "," NEXT "]}", 60));
+    assert_quick(chain("{\"properties\":{\"a\":" NEXT "},"
+                       "\"anyOf\":[" NEXT ",{\"required\":[\"a\"]}]}", 60));
+    assert_quick(chain("{\"properties\":{\"a\":" NEXT ",\"b\":" NEXT "},"
+                       "\"required\":[\"a\",\"b\"]}", 600));
+    assert_quick(chain("{\"items\":" NEXT ",\"minItems\":2000000000,"
+                       "\"prefixItems\":[" NEXT "]}", 500));
+
+    /* Alternatives within each other, and texts with long beginnings in common. */
+
+    assert_quick(nest("{\"anyOf\":[{\"type\":\"null\"},{\"items\":", 20, "true", "}]}"));
+    assert_quick(nest("{\"anyOf\":[{\"minLength\":2},", 30, "true", "]}"));
+    assert_quick(nest("{\"oneOf\":[{\"const\":1},{\"properties\":{\"a\":", 13, "true", "}}]}"));
+    assert_quick(repeat("{\"enum\":[", "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%u\"", 1300,
+                        "]}"));
+    assert_quick(repeat("{\"oneOf\":[", "{\"const\":%u}", 3000, "]}"));
 }
 
 
@@ -533,6 +635,7 @@ main(void)
         cmocka_unit_test(random_walks_within_any_budget_end_and_parse),
         cmocka_unit_test(the_mask_is_what_a_check_of_each_token_says),
         cmocka_unit_test(schemas_beyond_a_bound_are_refused_with_it),
+        cmocka_unit_test(schemas_that_grow_by_themselves_are_made_or_refused_in_bounded_time),
         cmocka_unit_test(large_schemas_compile_and_their_masks_are_quick),
         cmocka_unit_test(control_tokens_are_never_allowed_and_ends_only_where_one_may_be),
         cmocka_unit_test(fixed_texts_are_counted_in_tokens_of_the_vocabulary),

@@ -113,6 +113,11 @@ add_part(merge_t *m, const vlm_json_t *j, uint32_t depth)
         return refuse(m, NULL, "has more than 64 schemas that hold together");
     }
 
+    if (vlm_schema_has_base(m->s, j) != 0) {
+        return refuse(m, vlm_json_get(j, "$id") != NULL ? "$id" : "id",
+                      "is a keyword that is not supported");
+    }
+
     m->part[m->n++] = j;
 
     return 0;

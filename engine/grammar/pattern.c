@@ -15,10 +15,11 @@
                "|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|1\\d|2[0-8]))"
 #define TIME   "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?" \
                "(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-#define LABEL  "[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?"
+#define LABEL  "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,20}"        /* "--" is of names in other letters */
 #define HOST   LABEL "(?:\\." LABEL "){0,4}"
 #define BYTE   "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 #define IPV4   BYTE "(?:\\." BYTE "){3}"
+#define URI    "https?://" HOST "(?:/[A-Za-z0-9._~-]{0,64}){0,8}"
 
 /* Each has a part of what the format allows: a client's check of any strictness takes it. */
 static const struct {
@@ -34,7 +35,9 @@ static const struct {
                "\\.[A-Za-z]{2,8}" },
     { "hostname", HOST },
     { "ipv4", IPV4 },
-    { "uri", "https?://" HOST "(?:/[A-Za-z0-9._~-]{0,64}){0,8}" }
+    { "ipv6", "(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}" },
+    { "uri", URI },
+    { "uri-reference", URI }
 };
 
 #define N_FORMATS  (sizeof(formats) / sizeof(formats[0]))
@@ -149,7 +152,7 @@ vlm_schema_pattern(schema_t *s, const vlm_json_t *j, const vlm_node_t *lengths, 
     if (format != NULL && (name == NULL || i == N_FORMATS)) {
         return vlm_schema_refuse(s, at, "format", "is a format that is not supported; these are: "
                                  "date-time, date, time, duration, uuid, email, hostname, ipv4, "
-                                 "uri");
+                                 "ipv6, uri, uri-reference");
     }
 
     if (pattern != NULL && expression == NULL) {

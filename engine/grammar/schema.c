@@ -21,7 +21,8 @@ static const struct {
     { "$schema", NOTE }, { "$comment", NOTE }, { "$defs", NOTE }, { "definitions", NOTE },
     { "title", NOTE }, { "description", NOTE }, { "default", NOTE }, { "examples", NOTE },
     { "example", NOTE }, { "deprecated", NOTE }, { "readOnly", NOTE }, { "writeOnly", NOTE },
-    { "discriminator", NOTE }, { "$id", ROOT },
+    { "discriminator", NOTE }, { "readonly", NOTE }, { "links", NOTE }, { "self", ROOT },
+    { "$id", ID }, { "id", ID }, { "additionalItems", MORE },
     { "type", TYPE }, { "nullable", NULLABLE }, { "$ref", REF },
     { "enum", FIXED }, { "const", FIXED },
     { "anyOf", UNION }, { "oneOf", UNION }, { "allOf", UNION },
@@ -78,27 +79,70 @@ vlm_schema_refuse(schema_t *s, const at_t *at, const char *key, const char *what
 /* ---- one schema ---------------------------------------------------------- */
 
 
+/* The group of a keyword; 0: it is not known.  Names with "x-" are extensions, which are notes. */
+static unsigned
+group_of(const char *keyword)
+{
+    size_t  i;
+
+    for (i = 0; i < count_of(words) && strcmp(words[i].name, keyword) != 0; i++) { /* void */ }
+
+    return i < count_of(words) ? words[i].group : strncmp(keyword, "x-", 2) == 0 ? NOTE : 0;
+}
+
+
+/* 1: some schema in a value may refer to a place; -1: it took too long to see. */
+static int
+refers(schema_t *s, const vlm_json_t *j)
+{
+    int                rc;
+    const vlm_json_t  *m;
+
+    if (vlm_grammar_step(&s->k, 1) != 0) {
+        return -1;
+    }
+
+    rc = vlm_json_get(j, "$ref") != NULL;
+
+    for (m = vlm_json_first(j); rc == 0 && m != NULL; m = vlm_json_next(m)) {
+        rc = refers(s, m);
+    }
+
+    return rc;
+}
+
+
+int
+vlm_schema_has_base(schema_t *s, const vlm_json_t *j)
+{
+    return j == s->root || (vlm_json_get(j, "$id") == NULL && vlm_json_get(j, "id") == NULL)
+           ? 0 : refers(s, j);
+}
+
+
 /* Which groups of keywords there are; 0 with an error: one is not supported. */
 static unsigned
 groups_of(schema_t *s, const vlm_json_t *j, const at_t *at)
 {
-    size_t             i;
-    unsigned           groups;
+    unsigned           groups, one;
+    const char        *key;
     const vlm_json_t  *m;
 
     groups = NOTE;
 
     for (m = vlm_json_first(j); m != NULL; m = vlm_json_next(m)) {
-        for (i = 0; i < count_of(words) && strcmp(words[i].name, vlm_json_key(m)) != 0; i++) {
-            /* void */
-        }
+        key = vlm_json_key(m);
+        one = group_of(key);
 
-        if (i == count_of(words) || (words[i].group == ROOT && j != s->root)) {
-            (void) vlm_schema_refuse(s, at, vlm_json_key(m), "is a keyword that is not supported");
+        if (one == 0 || (one == ROOT && j != s->root)
+            || (one == ID && vlm_schema_has_base(s, j) != 0)
+            || (one == MORE && vlm_json_is_array(vlm_json_get(j, "items"))))
+        {
+            (void) vlm_schema_refuse(s, at, key, "is a keyword that is not supported");
             return 0;
         }
 
-        groups |= words[i].group;
+        groups |= one;
     }
 
     return groups;
@@ -108,11 +152,7 @@ groups_of(schema_t *s, const vlm_json_t *j, const at_t *at)
 int
 vlm_schema_is_note(const char *keyword)
 {
-    size_t  i;
-
-    for (i = 0; i < count_of(words) && strcmp(words[i].name, keyword) != 0; i++) { /* void */ }
-
-    return i < count_of(words) && (words[i].group & (NOTE | ROOT)) != 0;
+    return (group_of(keyword) & (NOTE | ROOT | ID | MORE)) != 0;
 }
 
 

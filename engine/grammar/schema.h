@@ -17,6 +17,8 @@
 #define STRING    0x100
 #define ROOT      0x200                /* a note at the root alone */
 #define NUMBER    0x400
+#define ID        0x800                /* a note, unless it changes what a "$ref" within means */
+#define MORE      0x1000               /* a note, unless "items" is an array */
 
 /* Bits of types. */
 enum { T_NULL = 1, T_BOOLEAN = 2, T_INTEGER = 4, T_NUMBER = 8, T_STRING = 16, T_ARRAY = 32,
@@ -104,6 +106,8 @@ const vlm_json_t *vlm_schema_find(const vlm_json_t *root, const char *pointer);
 unsigned vlm_schema_types(schema_t *s, const vlm_json_t *j, const at_t *at);
 const char *vlm_schema_type(uint32_t bit);
 int vlm_schema_is_note(const char *keyword);       /* 1: it says nothing about values */
+/* Not 0: it is not the root, and names an address from which a "$ref" within it is read. */
+int vlm_schema_has_base(schema_t *s, const vlm_json_t *j);
 
 /* Values of these types, with the bounds of these groups of keywords. */
 vlm_node_t *vlm_schema_typed(schema_t *s, const vlm_json_t *j, unsigned groups, unsigned types,

@@ -233,9 +233,12 @@ string(schema_t *s, const vlm_json_t *j, const at_t *at)
 }
 
 
-/* A member's key is new, or gets another value: of equal keys the last counts. */
+/*
+ * A member's key is new, or gets another value: of equal keys the last counts.  A value of NULL: it
+ * is required, and if it is new, a further one.
+ */
 static int
-add_member(schema_t *s, vlm_node_t *o, const char *key, vlm_node_t *value)
+add_member(schema_t *s, vlm_node_t *o, const char *key, vlm_node_t *value, vlm_node_t *further)
 {
     int              rc;
     char            *copy;
@@ -265,7 +268,7 @@ add_member(schema_t *s, vlm_node_t *o, const char *key, vlm_node_t *value)
         m = &o->member[o->n++];
         m->key = copy;
         m->bytes = (uint32_t) w.len - 1;
-        m->value = value != NULL ? value : o->rest;
+        m->value = value != NULL ? value : further;
         m->required = value == NULL;
         rc = m->value == NULL ? 1 : 0;
     }
@@ -278,21 +281,30 @@ add_member(schema_t *s, vlm_node_t *o, const char *key, vlm_node_t *value)
 
 /* The names of "required", of which some may not be in "properties". */
 static int
-read_required(schema_t *s, const vlm_json_t *list, vlm_node_t *o, const at_t *at)
+read_required(schema_t *s, const vlm_json_t *j, vlm_node_t *o, const at_t *at)
 {
     int                rc;
-    const vlm_json_t  *name;
+    vlm_node_t        *further = o->rest;
+    const vlm_json_t  *name, *list;
+
+    list = vlm_json_get(j, "required");
+
+    if (vlm_json_get(j, "additionalProperties") == NULL
+        && (further = vlm_schema_any(s)) == NULL)
+    {
+        return -1;
+    }
 
     if (list != NULL && !vlm_json_is_array(list)) {
         return vlm_schema_refuse(s, at, "required", "is not an array of strings") == NULL ? -1 : 0;
     }
 
     for (name = vlm_json_first(list); name != NULL; name = vlm_json_next(name)) {
-        rc = vlm_json_is_string(name) ? add_member(s, o, vlm_json_text(name), NULL) : 2;
+        rc = vlm_json_is_string(name) ? add_member(s, o, vlm_json_text(name), NULL, further) : 2;
 
         if (rc > 0) {
             (void) vlm_schema_refuse(s, at, "required", rc == 2 ? "is not an array of strings"
-                          : "names a member that \"properties\" does not have");
+                          : "names a member that the object cannot have");
         }
 
         if (rc != 0) {
@@ -356,12 +368,12 @@ object(schema_t *s, const vlm_json_t *j, const at_t *at)
         value = vlm_schema_compile(s, m, &(at_t) { &(at_t) { at, "properties", 0, 0 },
                                                    vlm_json_key(m), 0, at->depth + 1 });
 
-        if (value == NULL || add_member(s, o, vlm_json_key(m), value) != 0) {
+        if (value == NULL || add_member(s, o, vlm_json_key(m), value, NULL) != 0) {
             return NULL;
         }
     }
 
-    return read_required(s, required, o, at) != 0 ? NULL : o;
+    return read_required(s, j, o, at) != 0 ? NULL : o;
 }
 
 

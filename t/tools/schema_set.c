@@ -98,6 +98,11 @@ walk(const vlm_grammar_t *g)
 
         vlm_mask(pieces, &match, walker, left - 1, allowed);
         id = pick();
+
+        if (id == UINT32_MAX && vlm_match_may_end(&match)) {
+            break;
+        }
+
         p = id == UINT32_MAX ? NULL : vlm_token_bytes(tokenizer, id, &bytes);
 
         if (p == NULL || n + bytes >= ROOM || vlm_match_read(&match, walker, p, bytes) != 0) {

@@ -27,13 +27,23 @@ DRAFTS = {'draft3': jsonschema.Draft3Validator, 'draft4': jsonschema.Draft4Valid
           'draft2019-09': jsonschema.Draft201909Validator}
 
 
+def stripped(schema):
+    """MaskBench takes keywords out of a schema by a line before their names."""
+
+    if isinstance(schema, dict):
+        return {key: stripped(value) for key, value in schema.items()
+                if not key.startswith('_') or isinstance(value, (dict, list))}
+
+    return [stripped(value) for value in schema] if isinstance(schema, list) else schema
+
+
 def groups(path):
     """Each schema of a file, with its instances."""
 
     document = json.loads(path.read_text(encoding='utf-8-sig'))
 
     if isinstance(document, dict) and {'schema', 'tests'} <= document.keys():
-        document = [document]
+        document = [{**document, 'schema': stripped(document['schema'])}]
 
     if isinstance(document, list):
         yield from ((group['schema'], group['tests']) for group in document)
@@ -85,6 +95,10 @@ class Set:
         print(f'FALSE ACCEPT {path}: {why}\n  {json.dumps(schema)[:600]}\n  {text[:300]}', flush=True)
 
     def check_walks(self, path, schema, walks):
+        if '"nullable"' in json.dumps(schema):
+            self.count['schemas with nullable, whose texts jsonschema reads otherwise'] += 1
+            return
+
         validator = checker(path, schema)
 
         for text in walks:
