@@ -5,25 +5,25 @@
 
 #include "grammar/grammar_fixture.h"
 
-#define JSON                                                                                       \
-    "# any JSON\nroot ::= value\n"                                                                 \
-    "value ::= object | list | text | number | (\"true\" | \"false\" | \"null\") ws\n"             \
-    "object ::= \"{\" ws ( pair (\",\" ws pair)* )? \"}\" ws\n"                                    \
-    "pair ::= text \":\" ws value   # one member\n"                                                \
-    "list ::=\n  \"[\" ws ( value\n    (\",\" ws value)*\n  )? \"]\" ws\n"                         \
-    "text ::= \"\\\"\" ([^\"\\\\\\x7F\\x00-\\x1F] | \"\\\\\" ([\"\\\\bfnrt] | \"u\" hex{4}))* "    \
-    "\"\\\"\" ws\n"                                                                                \
-    "hex ::= [0-9a-fA-F]\n"                                                                        \
-    "number ::= \"-\"? ([0-9] | [1-9] [0-9]{0,15}) (\".\" [0-9]+)? ([eE] [-+]? [0-9]{1,3})? ws\n"  \
-    "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n"
+/* A tree of things: names, texts in quotes and numbers, and what stands on each. */
+#define SCENE                                                                                      \
+    "# a scene\nroot ::= thing end?\n"                                                             \
+    "thing ::= name | note | count | (\"floor\" | \"wall\") gap | stack\n"                         \
+    "stack ::= \"<\" gap ( place (\";\" gap place)* )? \">\" gap\n"                                \
+    "place ::= name \"=\" gap thing   # what stands there\n"                                       \
+    "name ::=\n  [a-z]\n  | [A-Z] (\n    [a-z_]\n    [0-9]?\n  ){1,4}\n"                           \
+    "note ::= \"'\" ( [^'^\\x00-\\x1F\\x7f] | \"^\" (['^] | \"#\" digit{2}) )* \"'\"\n"            \
+    "digit ::= [0-9A-F]\n"                                                                         \
+    "count ::= [0-9]{1,3} (\"/\" [0-9]+)?\n"                                                       \
+    "gap ::= \"\" | \"\\t\" | \"\\n\" \" \"{0,9}\n"                                                \
+    "end ::= \".\"\n"
 
-#define SUM                                                                                        \
-    "root ::= (sum \"=\" ws term \"\\n\")+\n"                                                      \
-    "sum ::= term ([-+*/] term)*\n"                                                                \
-    "term ::= word | number | \"(\" ws sum \")\" ws\n"                                             \
-    "word ::= [a-z] [a-z0-9_]* ws\n"                                                               \
-    "number ::= [0-9]+ ws\n"                                                                       \
-    "ws ::= [ \\t\\n]*\n"
+/* Statements of logic. */
+#define LOGIC                                                                                      \
+    "root ::= (\"if \" claim \" then \" atom \"!\")+\n"                                            \
+    "claim ::= side ((\" and \" | \" or \") side)*\n"                                              \
+    "side ::= atom | \"not \" side | \"(\" claim \")\"\n"                                          \
+    "atom ::= [p-z] [0-9]*\n"
 
 typedef struct {
     const char  *text, *yes[6], *no[8];
@@ -95,11 +95,12 @@ static void
 rules_may_stand_within_themselves(void **state)
 {
     static const case_t  cases[] = {
-        { JSON, { "{}", "[1, 2.5e-3,\n [\"a\\n\", {\"k\":null}]]", "\"\xc3\xa9\"", "-0 ",
-                  "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]", "{\"a\":{\"b\":[{}]},\"c\":true}" },
-          { "{", "[1,]", "{\"a\"}", "[]]", "01", "\"\\x\"", "tru", "\"\x7f\"" } },
-        { SUM, { "a=1\n", "(a +(b*2))/3= x\n", "((((1))))=1\n1=(2)\n" },
-          { "a", "(a=1\n", "a)=1\n", "a+=1\n", "=1\n" } },
+        { SCENE, { "<>", "<a=<b=floor;\n   Cup=\t'it^'s^#0A';c=12/7>>.", "'\xc3\xa9'", "7",
+                   "<a=<a=<a=<a=<a=<a=<a=<a=<>>>>>>>>>", "Ab1c2" },
+          { "<", "<a=1;>", "<a>", "<>>", "1234", "'^x'", "floo", "'\x7f'" } },
+        { LOGIC, { "if p then q!", "if (p and not q1) or r then s!", "if ((((p)))) then q!",
+                   "if p then q!if not not p then r!" },
+          { "if p", "if (p then q!", "if p) then q!", "if p and then q!", "if not then q!" } },
         { "root ::= \"a\" root \"b\" | \"c\"", { "c", "acb", "aaacbbb" },
           { "", "ac", "acbb", "aacb" } },
         { "root ::= item\nitem ::= \"x\" item?", { "x", "xx", "xxxxxxxx" }, { "", "y" } },
@@ -143,7 +144,7 @@ a_rule_that_ends_with_itself_takes_no_depth(void **state)
 
 
 static const char *const  grammars[] = {
-    JSON, SUM,
+    SCENE, LOGIC,
     "root ::= \"a\" root \"b\" | \"c\"",
     "root ::= (\"- \" [^\\n]{1,12} \"\\n\"){1,4}",
     "root ::= pair \".\"\npair ::= (\"(\" pair \")\")*",
