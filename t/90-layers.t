@@ -141,6 +141,50 @@ my %code = map { $_ => code($_) } @PRODUCT;
     is($file->{info}{version}, $version, 'html/openapi.json has the version of the engine');
 }
 
+# ---- html/openapi.json has the fields of table.c -------------------------------
+
+{
+    my $file = JSON::PP::decode_json(join '', slurp_lines('html/openapi.json'));
+    my $schemas = $file->{components}{schemas};
+    my $body = sub { $file->{paths}{$_[0]}{post}{requestBody}{content}{'application/json'}{schema} };
+
+    my %of = (
+        BRAIN => $schemas->{RoboBrainQuestion}, OLLAMA => $schemas->{OllamaQuestion}, GENERATE => $body->('/api/generate'),
+        CHAT => $body->('/v1/chat/completions'), TEXT => $body->('/v1/completions'), EMBED => $body->('/api/embed'),
+        EMBEDDINGS => $body->('/v1/embeddings')->{oneOf}[0],
+    );
+
+    $of{OPTIONS} = $of{OLLAMA}{properties}{options};
+    $of{STREAM} = $of{CHAT}{properties}{stream_options};
+
+    my %type = (REAL => 'number', WHOLE => 'integer', ENDLESS => 'integer', FLAG => 'boolean');
+    my ($most) = join('', slurp_lines('engine/vlm.h')) =~ /VLM_TOP_LOGPROBS\s+(\d+)/;
+    my ($n, @wrong);
+    my $source = join '', slurp_lines('http/api/table.c');
+
+    while ($source =~ /^    (NUMBER|FLAG|OTHER|READ)\("(\w+)", ([A-Z|]+), (?:(\w+)(?:, \w+, ([-.\d]+),\s+([-.\w]+))?)?/gm) {
+        my ($row, $name, $objects, $type, $low, $high) = ($1, $2, $3, $4, $5, $6);
+
+        $type = 'FLAG' if $row eq 'FLAG';
+        $low = -1 if $type eq 'ENDLESS';
+        $high = $most if ($high // '') eq 'VLM_TOP_LOGPROBS';
+        next if $type eq 'ABSENT';
+
+        for my $object (split /\|/, $objects) {
+            my $told = $of{$object}{properties}{$name} || {};
+            my ($kind) = ref $told->{type} ? @{$told->{type}} : '';
+            $n++;
+
+            push @wrong, "$object: $name"
+                if !exists $of{$object}{properties}{$name} || $type{$type} && $kind ne $type{$type}
+                   || $row eq 'NUMBER' && ($told->{minimum} != $low || $told->{maximum} != $high);
+        }
+    }
+
+    cmp_ok($n, '>', 80, 'table.c has fields');
+    is(join("\n", @wrong), '', 'html/openapi.json has the fields of table.c, with their types and ranges');
+}
+
 none('lib/ knows neither nginx nor the engine',
      qr{\bngx_|^\s*#\s*include\s*"(?!base/|store/|robobrain/)}, @LIB);
 

@@ -9,7 +9,7 @@
 
 ngx_http_vlm_embed_t *
 ngx_http_vlm_embed_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    const char *missing, const ngx_http_vlm_field_t *rows)
+    const char *missing, ngx_uint_t of)
 {
     ngx_http_vlm_embed_t  *e;
 
@@ -17,25 +17,7 @@ ngx_http_vlm_embed_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
     e = ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_embed_t),
                                   missing);
-
-    return e && ngx_http_vlm_fields_read(ctx, json, rows) == NGX_OK ? e : NULL;
-}
-
-
-ngx_int_t
-ngx_http_vlm_embed_dimensions(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    if (vlm_json_number(value, 0) == ctx->engine->conf.facts.hidden) {
-        return NGX_OK;
-    }
-
-    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                  vlm_json_is_number(value)
-                                  ? "unsupported_value" : NULL,
-                                  "dimensions can only be %uD: this model's "
-                                  "vectors are not shortened",
-                                  ctx->engine->conf.facts.hidden);
+    return e && ngx_http_vlm_fields_read(ctx, json, of) == NGX_OK ? e : NULL;
 }
 
 

@@ -25,17 +25,15 @@ typedef struct {
     ngx_uint_t                    n;
     ngx_uint_t                    done;        /* of them */
     float                        *vectors;     /* [n][hidden] */
-    ngx_uint_t                    base64;
     ngx_uint_t                    legacy;      /* Ollama's /api/embeddings */
 } ngx_http_vlm_embed_t;
 
 
 /* thread: makes ctx->data, or fails with the sentence "missing", as
-   ngx_http_vlm_asked_create(); reads the fields of a table */
+   ngx_http_vlm_asked_create(); reads the fields */
 
 ngx_http_vlm_embed_t *ngx_http_vlm_embed_create(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *missing,
-    const ngx_http_vlm_field_t *rows);
+    const vlm_json_t *json, const char *missing, ngx_uint_t of);
 
 /* thread: takes a string or an array of them, the field "name"; NGX_ERROR: the
    request has failed */
@@ -46,10 +44,6 @@ ngx_int_t ngx_http_vlm_embed_inputs(ngx_http_vlm_ctx_t *ctx,
 /* thread: room for the vectors of n inputs */
 
 ngx_int_t ngx_http_vlm_embed_room(ngx_http_vlm_ctx_t *ctx, ngx_uint_t n);
-
-/* "read" of "dimensions": only those that there are */
-
-ngx_http_vlm_reader_t  ngx_http_vlm_embed_dimensions;
 
 /* a vector as an array */
 

@@ -1,13 +1,12 @@
 
 /*
- * The fields of a request that control its answer, of any dialect: a table
- * gives their names and ranges, and maps them to the engine's parameters.
+ * The data of a request as its fields were read by the table (table.c), and
+ * what becomes of them: the engine's parameters, and parts of the answer.
  */
 
 
 #include "fields.h"
 #include "robobrain/task.h"
-#include <inttypes.h>
 #include <math.h>
 
 
@@ -91,191 +90,6 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-static ngx_int_t
-ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_field_t *row, double x)
-{
-    char        range[64];
-    ngx_uint_t  whole, limit;
-
-    whole = row->type != NGX_HTTP_VLM_REAL;
-    limit = row->type == NGX_HTTP_VLM_ENDLESS;
-
-    if ((x >= row->low && x <= row->high && (!whole || x == floor(x)))
-        || (limit && x == -1))
-    {
-        ngx_http_vlm_fields(ctx)->number[row->which] = x;
-        return NGX_OK;
-    }
-
-    if (whole) {
-        (void) snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64,
-                        (int64_t) row->low, (int64_t) row->high);
-
-    } else {
-        (void) snprintf(range, sizeof(range), "%g to %g", row->low, row->high);
-    }
-
-    return ngx_http_vlm_fail_input(ctx, "%s is not a %snumber from %s%s",
-                                   row->name, whole ? "whole " : "", range,
-                                   limit ? ", or -1 for no limit" : "");
-}
-
-
-static ngx_int_t
-ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_field_t *row, const vlm_json_t *value)
-{
-    ngx_uint_t  i;
-
-    static const struct {
-        int        (*is)(const vlm_json_t *json);
-        const char  *name;
-    } types[] = {
-        { vlm_json_is_bool, "a boolean" },
-        { vlm_json_is_string, "a string" },
-        { vlm_json_is_array, "an array" },
-        { vlm_json_is_object, "an object" }
-    };
-
-    if (row->type == NGX_HTTP_VLM_UNTYPED) {
-        return NGX_OK;
-    }
-
-    if (row->type < NGX_HTTP_VLM_FLAG) {
-        return ngx_http_vlm_fields_number(ctx, row,
-                                          vlm_json_number(value, NAN));
-    }
-
-    i = row->type - NGX_HTTP_VLM_FLAG;
-
-    if (!types[i].is(value)) {
-        return ngx_http_vlm_fail_input(ctx, "%s is not %s", row->name,
-                                       types[i].name);
-    }
-
-    ngx_http_vlm_fields(ctx)->number[row->which] = vlm_json_is_true(value);
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    const ngx_http_vlm_field_t *rows)
-{
-    const vlm_json_t  *value;
-
-    for ( /* void */ ; rows->name; rows++) {
-        value = vlm_json_get(json, rows->name);
-
-        if (vlm_json_is_null(value)) {
-            continue;
-        }
-
-        ngx_http_vlm_fail_param(ctx, "%s", rows->name);
-
-        if (ngx_http_vlm_fields_one(ctx, rows, value) != NGX_OK
-            || (rows->read && rows->read(ctx, value, rows->name) != NGX_OK))
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-/* an empty string stops nothing */
-
-static ngx_int_t
-ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
-    const vlm_json_t *item)
-{
-    size_t       len;
-    const char  *text;
-
-    text = vlm_json_text(item);
-
-    if (text == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "stop is neither a string nor an "
-                                       "array of strings");
-    }
-
-    len = ngx_strlen(text);
-
-    if (len == 0) {
-        return NGX_OK;
-    }
-
-    if (len > NGX_HTTP_VLM_STOP) {
-        return ngx_http_vlm_fail_input(ctx, "stop has a string of %uz bytes, "
-                                       "it may have %d", len,
-                                       NGX_HTTP_VLM_STOP);
-    }
-
-    if (f->n_stop == NGX_HTTP_VLM_STOPS) {
-        return ngx_http_vlm_fail_input(ctx, "stop has more than %d strings",
-                                       NGX_HTTP_VLM_STOPS);
-    }
-
-    f->stop[f->n_stop] = strdup(text);
-
-    if (f->stop[f->n_stop] == NULL) {
-        return ngx_http_vlm_fail_memory(ctx, "the stop strings");
-    }
-
-    f->n_stop++;
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    ngx_http_vlm_asked_t *in = ctx->data;
-
-    const vlm_json_t  *item;
-
-    if (!vlm_json_is_array(value)) {
-        return ngx_http_vlm_fields_stop(ctx, &in->f, value);
-    }
-
-    for (item = vlm_json_first(value); item; item = vlm_json_next(item)) {
-        if (ngx_http_vlm_fields_stop(ctx, &in->f, item) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-/* -1 asks for a fresh seed, as 0 does in the engine, so these two change
-   places: 0 is a seed like any other */
-
-ngx_int_t
-ngx_http_vlm_fields_seed(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    int64_t                n;
-    ngx_http_vlm_asked_t  *in;
-
-    if (vlm_json_int(value, INT64_MIN, INT64_MAX, &n) != 0) {
-        return ngx_http_vlm_fail_input(ctx, "%s is not a whole number from "
-                                       "-9223372036854775808 to "
-                                       "9223372036854775807", name);
-    }
-
-    in = ctx->data;
-    in->f.seed = n == -1 ? 0 : n == 0 ? UINT64_MAX : (uint64_t) n;
-
-    return NGX_OK;
-}
-
-
 /* in the first moments of a load there is no vocabulary yet */
 
 ngx_int_t
@@ -301,55 +115,6 @@ ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
     ngx_http_vlm_fail_param(ctx, "%s", c->name);
 
     return ngx_http_vlm_fail_engine(ctx, c->code, c->code);
-}
-
-
-ngx_int_t
-ngx_http_vlm_fields_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    const char        *text;
-    vlm_constraint_t  *c;
-
-    text = vlm_json_text(value);
-
-    if (text && text[0] == '\0') {
-        return NGX_OK;
-    }
-
-    if (!vlm_json_is_object(value)
-        && (text == NULL || ngx_strcmp(text, "json") != 0))
-    {
-        return ngx_http_vlm_fail_input(ctx, "invalid format, expected "
-                                       "\"json\" or a JSON schema");
-    }
-
-    c = &ngx_http_vlm_fields(ctx)->constraint;
-
-    return ngx_http_vlm_fields_constrain(ctx,
-        vlm_constraint_set(c, text ? NULL : value, name,
-                           VLM_CONSTRAINT_SCHEMA, &ctx->error.err));
-}
-
-
-ngx_int_t
-ngx_http_vlm_fields_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    const char            *text;
-    ngx_http_vlm_asked_t  *in;
-
-    in = ctx->data;
-    text = vlm_json_text(value);
-    in->task = text ? vlm_task_find(text, ngx_strlen(text)) : -1;
-
-    if (in->task >= 0) {
-        ngx_http_vlm_messages_task(in->messages, in->task);
-        return NGX_OK;
-    }
-
-    return ngx_http_vlm_fail_input(ctx, "%s is neither general, grounding, "
-                                   "affordance, trajectory nor pointing", name);
 }
 
 

@@ -1,8 +1,7 @@
 
 /*
- * The fields of OpenAI's and of Ollama's requests: a table of a dialect has the
- * name, the reader and the range of each, and one mapping gives the engine's
- * parameters.
+ * The fields of requests: one table has the names, types and ranges of all
+ * interfaces, and one mapping gives the engine's parameters.
  */
 
 
@@ -40,40 +39,25 @@ typedef enum {
     NGX_HTTP_VLM_TRUNCATE,
     NGX_HTTP_VLM_RAW,
     NGX_HTTP_VLM_THINK,
+    NGX_HTTP_VLM_UNLOADS,                      /* Ollama's keep_alive is 0 */
+    NGX_HTTP_VLM_BASE64,                       /* the form of vectors */
     NGX_HTTP_VLM_NUMBERS
 } ngx_http_vlm_number_e;
 
 
-typedef enum {
-    NGX_HTTP_VLM_UNTYPED = 0,
-    NGX_HTTP_VLM_REAL,                         /* numbers, from low to high */
-    NGX_HTTP_VLM_WHOLE,
-    NGX_HTTP_VLM_ENDLESS,                      /* whole, or -1: no limit */
-    NGX_HTTP_VLM_FLAG,
-    NGX_HTTP_VLM_STRING,
-    NGX_HTTP_VLM_ARRAY,
-    NGX_HTTP_VLM_OBJECT
-} ngx_http_vlm_type_e;
+/* the objects that have fields, as bits */
 
-
-/* called for a field that is not null, after its type was checked, with the
-   field as ctx->error.param; NGX_ERROR: the request has failed */
-
-typedef ngx_int_t  ngx_http_vlm_reader_t(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *value, const char *name);
-
-typedef struct {
-    const char                   *name;
-    ngx_http_vlm_type_e           type;
-    ngx_http_vlm_number_e         which;
-    double                        low, high;
-    ngx_http_vlm_reader_t        *read;        /* or NULL */
-} ngx_http_vlm_field_t;
-
-#define ngx_http_vlm_real(name, which, low, high)                             \
-    { name, NGX_HTTP_VLM_REAL, which, low, high, NULL }
-#define ngx_http_vlm_whole(name, which, low, high)                            \
-    { name, NGX_HTTP_VLM_WHOLE, which, low, high, NULL }
+enum {
+    NGX_HTTP_VLM_OF_BRAIN = 0x01,              /* RoboBrain's /api/chat */
+    NGX_HTTP_VLM_OF_CHAT = 0x02,               /* /v1/chat/completions */
+    NGX_HTTP_VLM_OF_TEXT = 0x04,               /* /v1/completions */
+    NGX_HTTP_VLM_OF_STREAM = 0x08,             /* their "stream_options" */
+    NGX_HTTP_VLM_OF_OLLAMA = 0x10,             /* Ollama's /api/chat */
+    NGX_HTTP_VLM_OF_GENERATE = 0x20,           /* /api/generate */
+    NGX_HTTP_VLM_OF_OPTIONS = 0x40,            /* their "options" */
+    NGX_HTTP_VLM_OF_EMBEDDINGS = 0x80,         /* /v1/embeddings */
+    NGX_HTTP_VLM_OF_EMBED = 0x100              /* /api/embed */
+};
 
 
 typedef struct {
@@ -154,23 +138,27 @@ void ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx);
 
 /* all of it in threads; NGX_ERROR: the request has failed */
 
-/* reads the fields of a table, whose last row has no name */
+/* table.c: reads the fields that objects of this kind have */
 
 ngx_int_t ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const ngx_http_vlm_field_t *rows);
+    const vlm_json_t *json, ngx_uint_t of);
 
-/* "read" of "stop": a string, or an array of them */
+/* value.c: called by the table for a field that is not null, with its path as
+   ctx->error.param */
 
-ngx_http_vlm_reader_t  ngx_http_vlm_fields_stops;
+typedef ngx_int_t  ngx_http_vlm_reader_t(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *value, const char *name);
 
-/* "read" of "format": "json", or a schema; of "task" */
-
-ngx_http_vlm_reader_t  ngx_http_vlm_fields_format;
-ngx_http_vlm_reader_t  ngx_http_vlm_fields_task;
-
-/* "read" of "seed", any whole number of 64 bits */
-
-ngx_http_vlm_reader_t  ngx_http_vlm_fields_seed;
+ngx_http_vlm_reader_t  ngx_http_vlm_value_seed;        /* of 64 bits */
+ngx_http_vlm_reader_t  ngx_http_vlm_value_stops;       /* a string, or some */
+ngx_http_vlm_reader_t  ngx_http_vlm_value_biases;
+ngx_http_vlm_reader_t  ngx_http_vlm_value_streams;
+ngx_http_vlm_reader_t  ngx_http_vlm_value_format;      /* json, or a schema */
+ngx_http_vlm_reader_t  ngx_http_vlm_value_task;
+ngx_http_vlm_reader_t  ngx_http_vlm_value_think;
+ngx_http_vlm_reader_t  ngx_http_vlm_value_keep;
+ngx_http_vlm_reader_t  ngx_http_vlm_value_encoding;
+ngx_http_vlm_reader_t  ngx_http_vlm_value_dimensions;
 
 /* compiles the constraint, which was read with this result */
 

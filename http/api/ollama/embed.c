@@ -9,14 +9,6 @@
 #include "../embed.h"
 
 
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_of_embed[] = {
-    { "truncate", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_TRUNCATE },
-    { "options", .type = NGX_HTTP_VLM_OBJECT },
-    { "dimensions", .read = ngx_http_vlm_embed_dimensions },
-    { .name = NULL }
-};
-
-
 /* without an input the model is only loaded, which it is */
 
 static void
@@ -33,7 +25,7 @@ ngx_http_vlm_ollama_embed_fields(ngx_http_vlm_ctx_t *ctx,
     ctx->dialect = &ngx_http_vlm_ollama_embed;
 
     e = ngx_http_vlm_embed_create(ctx, json, "missing request body",
-                                  ngx_http_vlm_ollama_of_embed);
+                                  NGX_HTTP_VLM_OF_EMBED);
     if (e == NULL) {
         return;
     }

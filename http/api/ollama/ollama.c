@@ -121,7 +121,7 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *messages, const char *name)
+    const vlm_json_t *messages)
 {
     ngx_uint_t         n;
     const vlm_json_t  *one;
@@ -138,21 +138,33 @@ ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_of_chat[] = {
-    { "messages", NGX_HTTP_VLM_ARRAY, .read = ngx_http_vlm_ollama_messages },
-    { .name = NULL }
-};
+/* a thinking model thinks by default */
 
+static ngx_int_t
+ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    ngx_uint_t of)
+{
+    double                 *n;
+    ngx_http_vlm_ollama_t  *o;
 
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_of_generate[] = {
-    { "suffix", .type = NGX_HTTP_VLM_STRING },
-    { "template", .type = NGX_HTTP_VLM_STRING },
-    { "system", .type = NGX_HTTP_VLM_STRING },
-    { "raw", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_RAW },
-    { "context", .type = NGX_HTTP_VLM_ARRAY },
-    { "prompt", .type = NGX_HTTP_VLM_STRING },
-    { .name = NULL }
-};
+    o = ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_ollama_t),
+                                  "missing request body");
+
+    if (o == NULL || ngx_http_vlm_fields_read(ctx, json, of) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    n = o->in.f.number;
+
+    o->whole = n[NGX_HTTP_VLM_TRUNCATE] == 0;
+    o->unloads = n[NGX_HTTP_VLM_UNLOADS] == 1;
+
+    ctx->streaming = n[NGX_HTTP_VLM_STREAM] != 0;
+    ctx->out.plain = o->in.f.constraint.form || !ctx->engine->conf.thinking;
+    ctx->out.thinks = !ctx->out.plain && n[NGX_HTTP_VLM_THINK] != 0;
+
+    return NGX_OK;
+}
 
 
 /* the model stays loaded in any case; a request without a prompt is answered
@@ -180,8 +192,9 @@ ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     ngx_http_vlm_ollama_t  *o;
 
-    if (ngx_http_vlm_ollama_fields(ctx, json, ngx_http_vlm_ollama_of_chat)
-        != NGX_OK
+    if (ngx_http_vlm_ollama_fields(ctx, json, NGX_HTTP_VLM_OF_OLLAMA) != NGX_OK
+        || ngx_http_vlm_ollama_messages(ctx, vlm_json_get(json, "messages"))
+           != NGX_OK
         || ngx_http_vlm_tools_read(ctx, json, "tools", NULL) != NGX_OK)
     {
         return;
@@ -254,7 +267,7 @@ ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
 
     ctx->dialect = &ngx_http_vlm_ollama_chat;
 
-    if (ngx_http_vlm_ollama_fields(ctx, json, ngx_http_vlm_ollama_of_generate)
+    if (ngx_http_vlm_ollama_fields(ctx, json, NGX_HTTP_VLM_OF_GENERATE)
         != NGX_OK
         || ngx_http_vlm_ollama_unsupported(ctx, json) != NGX_OK)
     {

@@ -47,15 +47,6 @@ typedef struct {
 ngx_uint_t ngx_http_vlm_ollama_speaks(const vlm_json_t *json);
 
 
-/* ---- option.c: the options of an answer ---------------------------------- */
-
-/* thread: makes ctx->data of the fields that both endpoints have and of those
-   in rows; or fails ctx */
-
-ngx_int_t ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const ngx_http_vlm_field_t *rows);
-
-
 /* ---- answer.c: the answer in Ollama's form ------------------------------- */
 
 /* of a dialect */

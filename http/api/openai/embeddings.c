@@ -9,34 +9,6 @@
 #include "../embed.h"
 
 
-static ngx_int_t
-ngx_http_vlm_openai_encoding(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    ngx_http_vlm_embed_t *e = ctx->data;
-
-    const char  *text;
-
-    text = vlm_json_text(value);
-
-    e->base64 = text && ngx_strcmp(text, "base64") == 0;
-
-    if (e->base64 || (text && ngx_strcmp(text, "float") == 0)) {
-        return NGX_OK;
-    }
-
-    return ngx_http_vlm_fail_input(ctx, "encoding_format is neither \"float\" "
-                                   "nor \"base64\"");
-}
-
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_embeddings[] = {
-    { "encoding_format", .read = ngx_http_vlm_openai_encoding },
-    { "dimensions", .read = ngx_http_vlm_embed_dimensions },
-    { .name = NULL }
-};
-
-
 static void
 ngx_http_vlm_openai_embed_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
@@ -45,7 +17,7 @@ ngx_http_vlm_openai_embed_fields(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_embed_t  *e;
 
     e = ngx_http_vlm_embed_create(ctx, json, "The request has no body",
-                                  ngx_http_vlm_openai_of_embeddings);
+                                  NGX_HTTP_VLM_OF_EMBEDDINGS);
     if (e == NULL) {
         return;
     }
@@ -125,7 +97,7 @@ ngx_http_vlm_openai_embed_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
         vlm_json_add_int(w, "index", i);
         vlm_json_put_key(w, "embedding");
 
-        if (e->base64) {
+        if (e->in.f.number[NGX_HTTP_VLM_BASE64] == 1) {
             ngx_http_vlm_openai_embed_base64(ctx, w, i);
 
         } else {

@@ -7,6 +7,10 @@
 
 
 #include "openai.h"
+#include <math.h>
+
+
+#define NGX_HTTP_VLM_LEGACY  16                /* /v1/completions: max_tokens */
 
 
 /* equal seeds give equal answers while the fingerprint is equal */
@@ -49,6 +53,57 @@ ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     (void) snprintf(o->fingerprint, sizeof(o->fingerprint), "vlm-%08x", crc);
 
     return NGX_OK;
+}
+
+
+/* the fields that control the answer */
+
+static ngx_int_t
+ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
+    const vlm_json_t *json)
+{
+    double  *n;
+
+    n = o->in.f.number;
+
+    if (ngx_http_vlm_fields_read(ctx, json, o->chat ? NGX_HTTP_VLM_OF_CHAT
+                                                    : NGX_HTTP_VLM_OF_TEXT)
+        != NGX_OK
+        || ngx_http_vlm_fields_constrain(ctx,
+               vlm_constraint_read(&o->in.f.constraint, json, o->chat,
+                                   &ctx->error.err))
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->streaming = n[NGX_HTTP_VLM_STREAM] == 1;
+    o->include_usage = n[NGX_HTTP_VLM_INCLUDE] == 1;
+
+    if (!o->chat) {
+        n[NGX_HTTP_VLM_LOGPROBS] = !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS]);
+
+        if (isnan(n[NGX_HTTP_VLM_MAX_TOKENS])) {
+            n[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
+        }
+
+        return NGX_OK;
+    }
+
+    if (n[NGX_HTTP_VLM_LOGPROBS] != 1 && n[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
+        ngx_http_vlm_fail_param(ctx, "top_logprobs");
+
+        return ngx_http_vlm_fail_input(ctx, "top_logprobs is for requests with "
+                                       "\"logprobs\": true");
+    }
+
+    if (ngx_http_vlm_tools_read(ctx, json, "tools", "tool_choice")
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_tools_read(ctx, json, "functions", "function_call");
 }
 
 

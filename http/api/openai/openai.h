@@ -42,12 +42,6 @@ ngx_int_t ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 
 
-/* ---- fields.c: thread: the options of the answer ------------------------- */
-
-ngx_int_t ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json);
-
-
 /* ---- openai.c: thread: a request of a chat, or of a text ----------------- */
 
 void ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx);

@@ -136,20 +136,6 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 }
 
 
-/* additions to the server that this one replaces */
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_chat_rows[] = {
-    ngx_http_vlm_real("temperature", NGX_HTTP_VLM_TEMPERATURE, 0, 2),
-    ngx_http_vlm_real("top_p", NGX_HTTP_VLM_TOP_P, 0, 1),
-    { "max_tokens", NGX_HTTP_VLM_ENDLESS,
-      NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647, NULL },
-    { "seed", .read = ngx_http_vlm_fields_seed },
-    { "stop", .read = ngx_http_vlm_fields_stops },
-    { "format", .read = ngx_http_vlm_fields_format },
-    { .name = NULL }
-};
-
-
 static void
 ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
@@ -168,7 +154,7 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
            != NGX_OK
         || ngx_http_vlm_chat_task(ctx, json) != NGX_OK
         || ngx_http_vlm_adapter_field(ctx, json) != NGX_OK
-        || ngx_http_vlm_fields_read(ctx, json, ngx_http_vlm_chat_rows)
+        || ngx_http_vlm_fields_read(ctx, json, NGX_HTTP_VLM_OF_BRAIN)
            != NGX_OK)
     {
         return;
