@@ -56,7 +56,7 @@ def main():
             shared = picture(n + 6)
             same.append(s.together(path, [message(n + 6 + i, 20, shared) for i in range(5)])[0])
 
-            first = dict(message(n + 11, 20, picture(n + 11)), max_tokens=1)
+            first = dict(message(n + 11, 20, picture(n + 11)), max_tokens=1, timings=True)
             start = time.monotonic()
             answers.append(s.ask(path, first))
             encode.append(time.monotonic() - start)

@@ -56,7 +56,7 @@ def main():
         for seed in range(25):
             body = question(seed)
             start = time.monotonic()
-            answers.append(s.ask("/api/chat", body))
+            answers.append(s.ask("/api/chat", dict(body, timings=True)))
             times.append(1e3 * (time.monotonic() - start))
 
         times = times[5:]

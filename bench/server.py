@@ -160,7 +160,7 @@ def url(data):
 def way_to_first_token(label, answers):
     """Returns the parts of the time to the first token, from the timings of the answers."""
     for part in ("receive", "image_decode", "image_resize", "encode", "prefill", "first_step"):
-        figure(f"first_{part}_{label}", median([a["timings"][part + "_ms"] for a in answers]), "ms")
+        figure(f"first_{part}_{label}", median([a["timings"][part + "_ms"] or 0 for a in answers]), "ms")
 
 
 def figure(name, value, unit, limit=0.0, is_time=False):

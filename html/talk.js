@@ -29,7 +29,7 @@ function addTurn(values) {
     const turn = {
         question: '', task: 'auto', adapter: '', done: '', picture: null, size: null,
         answer: '', thinking: '', marks: [], wait: null, began: 0, pieces: 0,
-        failure: '', remark: '', output: '', usage: null, dropped: 0,
+        failure: '', remark: '', output: '', timings: null, dropped: 0,
         ...values,
     };
 
@@ -227,17 +227,19 @@ async function copy(turn) {
 }
 
 function metaWords(turn, running) {
-    const usage = turn.usage;
+    const times = turn.timings;
     const words = [];
 
-    if (usage) {
-        words.push(plural(usage.completion_tokens, 'token'));
+    if (times) {
+        words.push(plural(times.predicted_n, 'token'));
 
-        if (usage.decode_ms > 0 && usage.completion_tokens > 1) {
-            words.push(`${round(usage.completion_tokens * 1000 / usage.decode_ms)} tokens/s`);
+        if (times.predicted_per_second !== null && times.predicted_n > 1) {
+            words.push(`${round(times.predicted_per_second)} tokens/s`);
         }
 
-        words.push(`first after ${seconds(usage.first_ms)}`);
+        if (times.first_ms !== null) {
+            words.push(`first after ${seconds(times.first_ms)}`);
+        }
 
     } else if (running && turn.pieces > 8) {
         const rate = (turn.pieces - 1) * 1000 / (performance.now() - turn.first);
@@ -472,6 +474,7 @@ async function chat(turn) {
             adapter: turn.adapter || undefined,
             enable_thinking: Boolean(server.data.thinking) && $('think').checked,
             stream: true,
+            timings: true,
         }),
     });
 
@@ -578,13 +581,11 @@ function finish(turn, answer) {
     turn.done = answer.task || turn.task;
     turn.size = answer.image_resized || null;
     turn.output = answer.output_image || '';
-    turn.usage = answer.usage || null;
+    turn.timings = answer.timings || null;
     turn.dropped = answer.history_dropped || 0;
     turn.remark = remarkOf(turn, answer);
 
-    if (turn.usage?.decode_ms > 0) {
-        server.rate = turn.usage.completion_tokens * 1000 / turn.usage.decode_ms;
-    }
+    server.rate = turn.timings?.predicted_per_second ?? server.rate;
 
     if (turn.size) {
         remember('sizes', JSON.stringify({ ...seenSizes(), [turn.picture.name]: turn.size }));

@@ -167,7 +167,6 @@ typedef struct {
     int64_t                       wall;        /* us since 1970, of arrival */
     ngx_msec_t                    headers, arrived, started, first, ended;
     ngx_msec_t                    text;        /* of its last text */
-    ngx_uint_t                    aside;       /* the last job was an aside */
     ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
     ngx_msec_t                    prepared_ms; /* of all prompts */
     ngx_msec_t                    wait_ms;     /* in the queue, less that */

@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 204;
+plan tests => repeat_each() * 214;
 
 run_tests();
 
@@ -22,7 +22,7 @@ main::chat(image => 'cup.png', message => 'How many cups are there?')
 --- response_headers
 Content-Type: application/json
 --- response_body_like eval
-qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],"output_image":null,"task":"general","thinking":"","timings":\{[^{}]*\},"turn_number":2,"usage":\{[^{}]*\}\}\n$/
+qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],"output_image":null,"task":"general","thinking":"","turn_number":2\}\n$/
 --- no_error_log
 [error]
 
@@ -34,7 +34,7 @@ qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],"output_
 --- request eval
 [map { main::chat(session_id => $_, image => 'cup.png', message => 'What is this?') } 'a', 'b']
 --- response_body_filters eval
-sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]*\}//g; our $first; $first = $text unless defined $first; $text eq $first ? "same\n" : "$first$text" }
+sub { my $text = main::canonical(shift); our $first; $first = $text unless defined $first; $text eq $first ? "same\n" : "$first$text" }
 --- response_body eval
 ["same\n", "same\n"]
 --- error_code eval
@@ -150,7 +150,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 --- error_code eval
 [(200) x 3]
 --- response_body_like eval
-[qr/"turn_number":2,"usage"/, qr/"turn_number":4,"usage"/, qr/"turn_number":6,"usage"/]
+[qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/"turn_number":6\}/]
 
 
 
@@ -162,7 +162,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 --- error_code eval
 [(200) x 4]
 --- response_body_like eval
-[qr/"turn_number":2,"usage"/, qr/"turn_number":4,"usage"/, qr/"turn_number":6,"usage"/, qr/"error":"No image set/]
+[qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/"turn_number":6\}/, qr/"error":"No image set/]
 
 
 
@@ -174,7 +174,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 --- error_code eval
 [(200) x 5]
 --- response_body_like eval
-[map { my $image = $_ eq 'general' ? 'null' : qr{"/result/[0-9a-f-]{36}_[^"/]*with_${_}_annotated\.jpg"}; qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],(?:"marks":\[\{"label":null,"type":"(?:box|point|path)","xy":.*\}\],)?"output_image":$image,"task":"$_","thinking":"","timings":\{[^{}]*\},"turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
+[map { my $image = $_ eq 'general' ? 'null' : qr{"/result/[0-9a-f-]{36}_[^"/]*with_${_}_annotated\.jpg"}; qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],(?:"marks":\[\{"label":null,"type":"(?:box|point|path)","xy":.*\}\],)?"output_image":$image,"task":"$_","thinking":"","turn_number":2\}\n$/ } qw(general grounding affordance trajectory pointing)]
 
 
 
@@ -247,7 +247,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 . sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 10, substr($body, 0, 10), length($body) - 10, substr($body, 10))
---- response_body_like: "turn_number":2,"usage"
+--- response_body_like: "turn_number":2\}
 
 
 
@@ -259,7 +259,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 --- error_code eval
 [200, 200]
 --- response_body_like eval
-[qr/"turn_number":2,"usage"/, qr/"turn_number":4,"usage"/]
+[qr/"turn_number":2\}/, qr/"turn_number":4\}/]
 
 
 
@@ -272,7 +272,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 --- error_code eval
 [200, 200, 400, 400, 400]
 --- response_body_like eval
-[(qr/"turn_number":2,"usage"/) x 2, (qr/"error":".+"/) x 3]
+[(qr/"turn_number":2\}/) x 2, (qr/"error":".+"/) x 3]
 
 
 
@@ -335,3 +335,19 @@ sub { my ($answer) = shift =~ /^\{"answer":"((?:[^"\\]|\\.)*)"/; our @answers; p
 [(400) x 8]
 --- response_body_like eval
 [(qr/"error":"temperature is not a number from 0 to 2"/) x 2, qr/top_p is not/, qr/max_tokens is not a whole number/, qr/seed is not/, qr/stop is neither/, qr/invalid format/, qr/#\/not is a keyword that is not supported/]
+
+
+
+=== TEST 28: times and three counts are sent to a client that asks for them, and null for what was not measured
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(image => 'cup.png', timings => JSON::PP::true()), main::chat(session_id => 'text', text_only => JSON::PP::true(), timings => JSON::PP::true()),
+ main::chat(timings => JSON::PP::false()), main::chat(timings => JSON::PP::null()), main::chat(timings => 1)]
+--- error_code eval
+[(200) x 4, 400]
+--- response_body_like eval
+my $counts = qr/"turn_number":2,"usage":\{"completion_tokens":\d+,"prompt_tokens":\d+,"total_tokens":\d+\}\}$/;
+[qr/"timings":\{"cache_n":0,"encode_ms":[\d.]+,"first_ms":[\d.]+,"first_step_ms":\d+,"image_cache_n":0,"image_decode_ms":[\d.]+,"image_n":1,"image_resize_ms":[\d.]+,"predicted_ms":\d+,[^{}]*\},$counts/,
+ qr/"timings":\{"cache_n":0,"encode_ms":null,"first_ms":[\d.]+,"first_step_ms":\d+,"image_cache_n":0,"image_decode_ms":null,"image_n":0,"image_resize_ms":null,"predicted_ms":\d+,[^{}]*\},$counts/,
+ qr/"thinking":"","turn_number":4\}$/, qr/"thinking":"","turn_number":6\}$/, qr/"error":"timings is not a boolean"/]

@@ -10,7 +10,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 689;
+plan tests => repeat_each() * 703;
 
 run_tests();
 
@@ -220,7 +220,7 @@ Content-Type: application/json
 --- response_body_filters eval
 sub { $_[0] }
 --- response_body_like eval
-qr/^\{"id":"chatcmpl-[A-Za-z0-9]{24}","object":"chat\.completion","created":\d{10},"model":"demo","choices":\[\{"index":0,"message":\{"role":"assistant","content":"[^"]+","refusal":null\},"logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":23,"completion_tokens":4,"total_tokens":27,"prompt_tokens_details":\{"cached_tokens":0\}\},"timings":\{[^{}]*\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/
+qr/^\{"id":"chatcmpl-[A-Za-z0-9]{24}","object":"chat\.completion","created":\d{10},"model":"demo","choices":\[\{"index":0,"message":\{"role":"assistant","content":"[^"]+","refusal":null\},"logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":23,"completion_tokens":4,"total_tokens":27,"prompt_tokens_details":\{"cached_tokens":0\}\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/
 --- no_error_log
 [error]
 
@@ -291,7 +291,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{usage}{prompt_tokens}; our @c
  main::messages([{ role => 'system', content => 'You are a helpful assistant.' }, { role => 'user', content => 'What is this?', name => 'bob' }]),
  main::messages([{ role => 'developer', content => [main::text_part('You are a helpful assistant.')] }, { role => 'user', content => 'What is this?' }])]
 --- response_body_filters eval
-sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cached_tokens":\d+|"timings":\{[^{}]*\}//g; our $plain; $plain = $text unless defined $plain; $text eq $plain ? "same\n" : "$plain$text" }
+sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cached_tokens":\d+//g; our $plain; $plain = $text unless defined $plain; $text eq $plain ? "same\n" : "$plain$text" }
 --- response_body eval
 [("same\n") x 5]
 --- error_code eval
@@ -610,7 +610,7 @@ my $lp = qr/-?\d[\d.e-]*/;
 sub { $_[0] }
 --- response_body_like eval
 my $id = qr/"id":"cmpl-[A-Za-z0-9]{24}","object":"text_completion","created":\d{10},"model":"demo"/;
-[qr/^\{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,"total_tokens":\d+,"prompt_tokens_details":\{"cached_tokens":\d+\}\},"timings":\{[^{}]*\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/,
+[qr/^\{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,"total_tokens":\d+,"prompt_tokens_details":\{"cached_tokens":\d+\}\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/,
  qr/^(?:data: \{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":null\}\],"system_fingerprint":"[^"]+"\}\n\n)+data: \{$id,"choices":\[\{"index":0,"text":"","logprobs":null,"finish_reason":"length"\}\],"system_fingerprint":"[^"]+"\}\n\ndata: \[DONE\]\n\n$/]
 --- error_code eval
 [200, 200]
@@ -991,3 +991,17 @@ main::post('embeddings', input => [('a') x 256])
 \&main::vectors
 --- response_body_like eval
 qr/^demo 256 256: (?:\d+ 256 1\.000000 \w+ ?){256}$/
+
+
+
+=== TEST 52: timings are in the answer, or in its last event, of a request that asks for them
+--- request eval
+[main::chat_with(max_tokens => 4, timings => main::yes()), main::text_of(max_tokens => 4, timings_per_token => main::yes()), main::post('responses', input => 'hi', max_output_tokens => 4, timings => main::yes()),
+ main::chat_with(max_tokens => 4, timings => main::yes(), stream => main::yes()), main::chat_with(max_tokens => 4, timings => main::yes(), stream => main::yes(), stream_options => { include_usage => main::yes() }),
+ main::chat_with(max_tokens => 4, stream => main::yes()), main::chat_with(timings => 'yes')]
+--- response_body_filters eval
+sub { CORE::join('', map { sprintf "%s%s", /"finish_reason":"/ ? 'end ' : '', /"timings":\{"cache_n":\d+,[^{}]*"predicted_n":4,[^{}]*\}/ ? 'times ' : '' } split /\n\n/, shift) . "\n" }
+--- response_body eval
+["end times \n", "end times \n", "times \n", "end times \n", "end times \n", "end \n", "\n"]
+--- error_code eval
+[(200) x 6, 400]

@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 383;
+plan tests => repeat_each() * 389;
 
 run_tests();
 
@@ -472,3 +472,11 @@ my $v = qr/\[$n(?:,$n){255}\]/;
 [(400) x 6, 404, 400]
 --- response_body_like eval
 [qr/input 0 is not a string/, qr/input 1 is not a string/, qr/dimensions can only be 256/, qr/options is not an object/, qr/tokens/, qr/prompt is not a string/, qr/not found/, qr/missing request body/]
+
+
+
+=== TEST 62: the last object has the timings of a request that asks for them
+--- request eval
+[main::chat_with('hi', timings => JSON::PP::true()), main::generate('hi', timings => JSON::PP::true(), stream => JSON::PP::true()), main::generate('hi', timings => JSON::PP::true(), prompt => '')]
+--- response_body_like eval
+[qr/"timings":\{"cache_n":\d+,[^{}]*\}/, qr/\A(?:[^\n]*"done":false[^\n]*\n)+[^\n]*"done":true[^\n]*"timings":\{"cache_n":\d+,[^{}]*\}/, qr/^(?!.*timings)/]

@@ -82,7 +82,7 @@ __DATA__
 --- request eval
 main::chat(image => 'cup.png', message => 'Where is the red cup?', task => 'auto')
 --- response_body_like eval
-qr/^\{"answer":"\[\[5, 6\], \[70, 40\]\]","context_used":false,"marks":\[\{"label":null,"type":"path","xy":\[5\.27,6\.64,73\.75,44\.29\]\}\],"output_image":"[^"]+","task":"trajectory","task_source":"auto","thinking":"","timings":\{[^{}]*\},"turn_number":2,/
+qr/^\{"answer":"\[\[5, 6\], \[70, 40\]\]","context_used":false,"marks":\[\{"label":null,"type":"path","xy":\[5\.27,6\.64,73\.75,44\.29\]\}\],"output_image":"[^"]+","task":"trajectory","task_source":"auto","thinking":"","turn_number":2\}/
 
 
 
@@ -129,7 +129,7 @@ $::Log
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
-[main::chat(image => 'cup.png', message => 'Go', task => 'auto'), "GET /api/history/s"]
+[main::chat(image => 'cup.png', message => 'Go', task => 'auto', timings => JSON::PP::true()), "GET /api/history/s"]
 --- response_body_like eval
 [qr/"completion_tokens":4,/, qr/^\[\{"content":"Go","image_path":"[^"]+","metadata":\{\},"role":"user","task":"trajectory","timestamp":"[^"]+"\},\{"content":"\[\[5, 6\], \[70, 40\]\]","image_path":"[^"]+","metadata":\{"output_image":"[^"]*_with_trajectory_annotated\.jpg","task":"trajectory","thinking":""\},"role":"assistant","task":null,"timestamp":"[^"]+"\}\]$/]
 
@@ -280,7 +280,7 @@ sub { $_[0] }
 --- response_body_filters eval
 sub { my $text = main::canonical(shift); $text =~ s/"(?:timestamp|image_path)":"[^"]*"/"-":"-"/g; $text =~ s{"result/[0-9a-f-]{36}_}{"}g; $text }
 --- response_body_like eval
-[qr/"turn_number":2,/, qr/"success":true\}$/, qr/^\[\{"content":"hi",.*\},\{"content":"I see a mug\.",.*\},\{"content":"the mug","-":"-","metadata":\{\},"role":"user","task":"grounding","-":"-"\},\{"content":"It is at \[10, 20, 60\.5, 50\]\.","-":"-","metadata":\{"output_image":"cup_with_grounding_annotated\.jpg","task":"grounding","thinking":""\},"role":"assistant","task":null,"-":"-"\},\{"content":"hold it\\nPrevious result: It is at \[10, 20, 60\.5, 50\]\.",.*\},\{"content":"\[12, 22, 30, 40\]",.*\},\{"content":"go there",.*\},\{"content":"\[\[5, 6\], \[70, 40\]\]",.*\}\]$/]
+[qr/"turn_number":2\}/, qr/"success":true\}$/, qr/^\[\{"content":"hi",.*\},\{"content":"I see a mug\.",.*\},\{"content":"the mug","-":"-","metadata":\{\},"role":"user","task":"grounding","-":"-"\},\{"content":"It is at \[10, 20, 60\.5, 50\]\.","-":"-","metadata":\{"output_image":"cup_with_grounding_annotated\.jpg","task":"grounding","thinking":""\},"role":"assistant","task":null,"-":"-"\},\{"content":"hold it\\nPrevious result: It is at \[10, 20, 60\.5, 50\]\.",.*\},\{"content":"\[12, 22, 30, 40\]",.*\},\{"content":"go there",.*\},\{"content":"\[\[5, 6\], \[70, 40\]\]",.*\}\]$/]
 
 
 

@@ -87,7 +87,7 @@ __DATA__
 --- error_code eval
 [400, 200]
 --- response_body_like eval
-[qr/^\{.*"error":".*\b128 tokens\. The prompt has (?:at least )?\d{3,4}\b.*"/, qr/"turn_number":2,"usage"/]
+[qr/^\{.*"error":".*\b128 tokens\. The prompt has (?:at least )?\d{3,4}\b.*"/, qr/"turn_number":2\}/]
 
 
 
@@ -100,7 +100,7 @@ __DATA__
 --- error_code eval
 [(200) x 6]
 --- response_body_like eval
-[(map { my $n = 2 * $_; qr/"turn_number":$n,"usage"/ } 1 .. 5), qr/"history_dropped":[1-9].*"turn_number":12,"usage"/]
+[(map { my $n = 2 * $_; qr/"turn_number":$n\}/ } 1 .. 5), qr/"history_dropped":[1-9].*"turn_number":12\}/]
 --- no_error_log
 [error]
 
@@ -171,7 +171,7 @@ $::Http . "client_max_body_size 1m;\n"
 --- error_code eval
 [200, 400, 200, 404]
 --- response_body_like eval
-[qr/"turn_number":2,"usage"/, qr/"error":"Session id of 129 bytes, 1 to 128 are possible"/, qr/^\[\{/,
+[qr/"turn_number":2\}/, qr/"error":"Session id of 129 bytes, 1 to 128 are possible"/, qr/^\[\{/,
  qr/"error":"Session not found"/]
 
 
@@ -226,4 +226,4 @@ Content-Type: multipart/form-data; boundary=xxxx
 --- error_code eval
 [400, 200]
 --- response_body_like eval
-[qr/"error":"picture of 4000x1 pixels, one side may be at most 200 times the other"/, qr/"turn_number":2,"usage"/]
+[qr/"error":"picture of 4000x1 pixels, one side may be at most 200 times the other"/, qr/"turn_number":2\}/]

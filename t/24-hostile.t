@@ -27,7 +27,7 @@ __DATA__
 --- error_code eval
 [(200) x 4]
 --- response_body_like eval
-[(qr/"turn_number":2,"usage"/) x 4]
+[(qr/"turn_number":2\}/) x 4]
 
 
 
@@ -62,7 +62,7 @@ __DATA__
 --- error_code eval
 [400, (200) x 4, 404, 200]
 --- response_body_like eval
-[qr/Session id has a/, (qr/"turn_number":2,"usage"/) x 3, qr/^\[\{/, qr/./, qr/"active_sessions":3/]
+[qr/Session id has a/, (qr/"turn_number":2\}/) x 3, qr/^\[\{/, qr/./, qr/"active_sessions":3/]
 
 
 
@@ -170,7 +170,7 @@ X-Accel-Redirect: /etc/passwd
 --- error_code eval
 [200, 404, 200]
 --- response_body_like eval
-[qr/"turn_number":2,"usage"/, qr/Session not found/, qr/^\[\{/]
+[qr/"turn_number":2\}/, qr/Session not found/, qr/^\[\{/]
 
 
 

@@ -161,6 +161,15 @@ ngx_http_vlm_fields_put_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
+void
+ngx_http_vlm_fields_put_timings(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    if (ngx_http_vlm_fields(ctx)->number[NGX_HTTP_VLM_TIMINGS] == 1) {
+        ngx_http_vlm_timings_put(ctx, w);
+    }
+}
+
+
 const char *
 ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name)
 {

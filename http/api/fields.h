@@ -39,6 +39,7 @@ typedef enum {
     NGX_HTTP_VLM_TRUNCATE,
     NGX_HTTP_VLM_RAW,
     NGX_HTTP_VLM_THINK,
+    NGX_HTTP_VLM_TIMINGS,
     NGX_HTTP_VLM_UNLOADS,                      /* Ollama's keep_alive is 0 */
     NGX_HTTP_VLM_BASE64,                       /* the form of vectors */
     NGX_HTTP_VLM_NUMBERS
@@ -124,6 +125,12 @@ void ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 /* the same, where messages have a picture and "task" a visual one */
 
 void ngx_http_vlm_fields_put_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
+
+/* "timings", if the request asked for them: of an answer, or of its last
+   event */
+
+void ngx_http_vlm_fields_put_timings(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w);
 
 /* thread: makes ctx->data, of this size, for the object json, or fails with the
    sentence "missing"; NULL: the request has failed */

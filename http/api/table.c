@@ -101,6 +101,8 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_table[] = {
     READ("stream_options", CHAT|TEXT, OBJECT, ngx_http_vlm_value_streams,
          STREAM),
     FLAG("include_usage", STREAM, INCLUDE),
+    FLAG("timings_per_token", CHAT|TEXT, TIMINGS),
+    FLAG("timings", BRAIN|CHAT|TEXT|OLLAMA|GENERATE, TIMINGS),
     NUMBER("logprobs", TEXT, WHOLE, TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS),
     FLAG("logprobs", CHAT|OLLAMA|GENERATE, LOGPROBS),
     NUMBER("top_logprobs", CHAT|OLLAMA|GENERATE, WHOLE, TOP_LOGPROBS, 0,

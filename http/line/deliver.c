@@ -22,18 +22,6 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
     u = &ctx->usage;
 
-    if (u->completion_tokens == 0) {
-        u->first_ms = e->usage.first_ms;
-
-    } else if (ctx->times.first != 0 && ctx->times.aside) {
-
-        /* the text of an aside precedes the first token of the answer */
-
-        u->first_ms = (uint32_t) (ctx->times.first - ctx->times.started);
-    }
-
-    ctx->times.aside = ctx->asking;
-
     u->prompt_tokens += e->usage.prompt_tokens;
     u->cached_tokens += e->usage.cached_tokens;
     u->completion_tokens += e->usage.completion_tokens;

@@ -310,7 +310,8 @@ add_fields(reader_t *r, vlm_json_t *chat, const vlm_json_t *request)
     const vlm_json_t  *tools, *format;
     static const char  *const same[] = {
         "model", "stream", "temperature", "top_p", "seed", "tool_choice", "parallel_tool_calls",
-        "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "stop", "task"
+        "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "stop", "task",
+        "timings"
     };
     static const char  *const absent[] = {
         "previous_response_id", "conversation", "prompt", "background"

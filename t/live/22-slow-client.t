@@ -288,7 +288,7 @@ sub lazy {
     my ($s, $workers, $session, $picture) = @_;
 
     my $text = VLM::request_text('POST', '/api/chat',
-        VLM::chat_body($session, 'x', image => $picture, stream => JSON::PP::true),
+        VLM::chat_body($session, 'x', image => $picture, stream => JSON::PP::true, timings => JSON::PP::true),
         { Connection => 'keep-alive' });
 
     for (1 .. 50) {

@@ -125,7 +125,7 @@ done_testing();
 sub seen {
     my ($server, $file, %bounds) = @_;
 
-    my $r = $server->chat('s' . ++$n, 'it', image => $server->upload($file), %bounds);
+    my $r = $server->chat('s' . ++$n, 'it', image => $server->upload($file), timings => JSON::PP::true, %bounds);
 
     is($r->{code}, 200, 'a chat is answered') or diag($r->{body});
 

@@ -158,7 +158,7 @@ sub ask {
 
     pop @parts if !ref $parts[-1];
 
-    return $s->post('/v1/chat/completions', { max_tokens => 4, temperature => 0, messages => [
+    return $s->post('/v1/chat/completions', { max_tokens => 4, temperature => 0, timings => JSON::PP::true, messages => [
         { role => 'user', content => [@parts, { type => 'text', text => 'What is it?' }] }] });
 }
 

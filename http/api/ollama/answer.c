@@ -49,6 +49,8 @@ ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
     vlm_json_add_int(w, "eval_count", u->completion_tokens);
 
     ngx_http_vlm_ollama_put_ms(w, "eval_duration", u->decode_ms);
+
+    ngx_http_vlm_fields_put_timings(ctx, w);
 }
 
 

@@ -46,7 +46,7 @@ ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     vlm_json_shut(w, '}');
 
-    ngx_http_vlm_timings_put(ctx, w);
+    ngx_http_vlm_fields_put_timings(ctx, w);
 }
 
 
@@ -187,6 +187,9 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     } else if (o->include_usage) {
         vlm_json_add_string(w, "usage", NULL);
+
+    } else if (finish) {
+        ngx_http_vlm_fields_put_timings(ctx, w);
     }
 
     ngx_http_vlm_openai_tail(ctx, w);

@@ -277,6 +277,7 @@ ngx_http_vlm_responses_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     if (whole) {
         ngx_http_vlm_responses_usage(ctx, w);
+        ngx_http_vlm_fields_put_timings(ctx, w);
         ngx_http_vlm_fields_put_marks(ctx, w);
 
     } else {

@@ -8,18 +8,25 @@
 #include "chat.h"
 
 
+/* the server that this one replaces has neither counts nor times: they are sent
+   to clients that ask for times */
+
 static void
-ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
+ngx_http_vlm_answer_put_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
+    vlm_usage_t  *u;
+
+    if (ngx_http_vlm_fields(ctx)->number[NGX_HTTP_VLM_TIMINGS] != 1) {
+        return;
+    }
+
+    u = &ctx->usage;
+
     vlm_json_add_open(w, "usage", '{');
-
-    vlm_json_add_int(w, "completion_tokens", usage->completion_tokens);
-    vlm_json_add_int(w, "decode_ms", usage->decode_ms);
-    vlm_json_add_int(w, "encode_ms", usage->encode_ms);
-    vlm_json_add_int(w, "first_ms", usage->first_ms);
-    vlm_json_add_int(w, "prefill_ms", usage->prefill_ms);
-    vlm_json_add_int(w, "prompt_tokens", usage->prompt_tokens);
-
+    vlm_json_add_int(w, "completion_tokens", u->completion_tokens);
+    vlm_json_add_int(w, "prompt_tokens", u->prompt_tokens);
+    vlm_json_add_int(w, "total_tokens",
+                     (int64_t) u->prompt_tokens + u->completion_tokens);
     vlm_json_shut(w, '}');
 }
 
@@ -109,11 +116,11 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     vlm_json_add_text(w, "thinking", (char *) ctx->out.thinking.data,
                       ctx->out.thinking.len);
 
-    ngx_http_vlm_timings_put(ctx, w);
+    ngx_http_vlm_fields_put_timings(ctx, w);
 
     vlm_json_add_int(w, "turn_number", chat->turn_number);
 
-    ngx_http_vlm_answer_put_usage(w, &ctx->usage);
+    ngx_http_vlm_answer_put_usage(ctx, w);
 
     vlm_json_shut(w, '}');
 }
