@@ -7,6 +7,7 @@
 # make test-compilers  all C code under clang, and with flags of distributions
 # make test-outside  these three beside each other
 # make demo-eval   asks each demo model about 620 scenes; MODEL= one, WEIGHTS= not in int8
+# make documents   build/vlm-pdf, the reader of PDF files; needs poppler and libseccomp
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
 # make cuda-matrix compiles for each card and checks registers, stacks and shared memory
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
@@ -116,6 +117,26 @@ $(O)/schema-set: t/tools/schema_set.c $(E)/libvlm.a $(O)/built-with
 	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK)
 
 
+# ---- the reader of PDF files ---------------------------------------------------------------------
+
+PDF_PKGS       = poppler-glib fontconfig libseccomp
+PDF_SRCS       = $(filter-out %_test.c,$(wildcard pdf/*.c)) lib/document/frame.c lib/base/utf8.c lib/base/err.c
+PDF_CC         = $(CC) -std=gnu11 -Wall -Wextra $(WERROR) $(CPPFLAGS) $(CFLAGS) -Ipdf -Ilib \
+                 $(shell pkg-config --cflags $(PDF_PKGS))
+PDF_LIBS       = $(LDFLAGS) $(shell pkg-config --libs $(PDF_PKGS)) -lm
+
+# The sanitizers reserve more memory than the reader may have, so it is built without them.
+documents: build/vlm-pdf
+
+build/vlm-pdf: $(PDF_SRCS) $(wildcard pdf/*.h) lib/document/frame.h | deps-documents
+	@mkdir -p $(@D)
+	$(PDF_CC) -o $@ $(PDF_SRCS) $(PDF_LIBS)
+
+build/pdf/%_test: pdf/%_test.c pdf/%.c $(wildcard pdf/*.h) | deps-documents
+	@mkdir -p $(@D)
+	$(PDF_CC) -o $@ $< pdf/$*.c $(PDF_LIBS) -lcmocka
+
+
 # ---- run ----------------------------------------------------------------------------------------
 
 run: module
@@ -169,9 +190,11 @@ build/bench/3b/config.json: | $(O)/random-checkpoint build/qwen-tokenizer/done
 # t/suite counts a program that does not compile as a failure and runs the others.
 test: | deps-test
 	@-$(MAKE) -k --no-print-directory test-programs
-	@$(TEST_ENV) t/suite -o $(O)/results -n test layers builds unit replay fidelity http live
+	@$(TEST_ENV) t/suite -o $(O)/results -n test layers builds unit replay fidelity documents http live
 
-test-programs: module tools engine-tests request-fuzz fixtures
+test-programs: module tools engine-tests request-fuzz fixtures $(if $(SAN),,documents pdf-tests)
+
+pdf-tests: $(patsubst %.c,build/%,$(wildcard pdf/*_test.c))
 
 engine-tests: engine
 	@$(ENGINE) -k tests
@@ -417,6 +440,8 @@ deps-build:
 	@t/deps build
 deps-test:
 	@t/deps test
+deps-documents:
+	@t/deps documents
 deps-fuzz:
 	@t/deps fuzz
 deps-page:

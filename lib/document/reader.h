@@ -1,0 +1,42 @@
+/*
+ * Runs vlm-pdf over one PDF file and gives its pages to the caller.
+ *
+ * The call blocks for as long as the reading takes, so a thread makes it.  nginx's workers wait for
+ * any child that ends and log one that was killed, so vlm-pdf ends by itself within its time, with
+ * a status of 0 or 1, and this code waits for the end of the pipe, not for the process.  Only a
+ * vlm-pdf that is still there a second after its time is killed.
+ */
+
+#ifndef VLM_READER_H
+#define VLM_READER_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "document/frame.h"
+
+typedef struct {
+    const char  *helper;                   /* path of vlm-pdf */
+    int          fd;                       /* the PDF file, open for reading; it stays open */
+    uint32_t     pages;                    /* to read at most */
+    uint32_t     characters;               /* of text at most */
+    uint64_t     memory;                   /* bytes of the reading process, at least 64 MiB */
+    uint32_t     seconds;                  /* at most */
+    uint32_t     picture;                  /* the page to draw in place of reading text; 0: none */
+    uint32_t     pixels;                   /* of that picture at most */
+    int          seccomp_alone;            /* for a kernel without Landlock */
+
+    /* INFO, PAGE and PICTURE frames in turn; nonzero stops the reading. */
+    int        (*frame)(void *data, const vlm_frame_t *frame);
+    /* Nonzero stops the reading; asked at least ten times a second; may be NULL. */
+    int        (*stop)(void *data);
+    void        *data;
+} vlm_reader_t;
+
+/*
+ * 0 after the last frame.  -1: VLM_ECANCELLED after frame() or stop(); VLM_EINPUT with vlm-pdf's
+ * sentence about the file; VLM_EMEMORY; VLM_EDEVICE if vlm-pdf cannot be run.
+ */
+int vlm_reader_run(const vlm_reader_t *reader, vlm_err_t *err);
+
+#endif

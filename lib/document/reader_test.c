@@ -1,0 +1,298 @@
+/*
+ * The start of the PDF reader, its pipe and its deadline, with helpers that lie, hang or die.  The
+ * program is its own helper: started as one, it plays the part whose name is in its input file.
+ */
+
+#define _GNU_SOURCE
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "document/reader.h"
+
+
+/* ---- the helper's parts ------------------------------------------------------------------- */
+
+static void
+say(vlm_frame_kind_t kind, const void *body, uint32_t bytes)
+{
+    char  head[VLM_FRAME_HEAD];
+
+    vlm_frame_write_head(head, kind, bytes);
+
+    if (write(1, head, sizeof(head)) < 0 || write(1, body, bytes) < 0) {
+        _exit(1);
+    }
+}
+
+
+static void
+say_page(uint32_t number)
+{
+    vlm_pdf_page_head_t  page = { .number = number, .width = 612, .height = 792 };
+
+    say(VLM_FRAME_PAGE, &page, sizeof(page));
+}
+
+
+/* Frames of two pages, then an end as the part asks. */
+static int
+play(const char *part)
+{
+    const uint32_t  info[2] = { 2, 2 }, two = 2;
+
+    if (strcmp(part, "nothing") == 0) {
+        return 0;
+    }
+
+    if (strcmp(part, "locked") == 0) {
+        say(VLM_FRAME_ERROR, "a password is needed", 20);
+        return 1;
+    }
+
+    say(VLM_FRAME_INFO, info, sizeof(info));
+    say_page(1);
+
+    if (strcmp(part, "die") == 0) {
+        raise(SIGSEGV);
+    }
+
+    while (strcmp(part, "hang") == 0) {
+        pause();
+    }
+
+    while (strcmp(part, "flood") == 0) {
+        say_page(2);
+    }
+
+    if (strcmp(part, "wait") == 0) {
+        return poll(&(struct pollfd) { .fd = 1 }, 1, -1) != 1;
+    }
+
+    if (strcmp(part, "half") == 0) {
+        return write(1, "\2\0\0\0\377", 5) == 5;
+    }
+
+    say_page(2);
+    say(VLM_FRAME_END, &two, sizeof(two));
+
+    return 0;
+}
+
+
+/* What the server promises to a helper: the file, a pipe, and nothing else of the server's. */
+static int
+is_clean(char **environment)
+{
+    sigset_t  blocked;
+
+    sigprocmask(SIG_SETMASK, NULL, &blocked);
+
+    return environment[0] == NULL && sigismember(&blocked, SIGUSR1) == 0
+           && signal(SIGPIPE, SIG_DFL) == SIG_DFL && getpgid(0) == getpid()
+           && fcntl(3, F_GETFD) == -1 && fcntl(17, F_GETFD) == -1;
+}
+
+
+static int
+helper(char **environment)
+{
+    ssize_t  n;
+    char     part[32] = "";
+
+    n = pread(0, part, sizeof(part) - 1, 0);
+
+    if (n < 0 || (strcmp(part, "clean") == 0 && !is_clean(environment))) {
+        return 1;
+    }
+
+    return play(part);
+}
+
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint32_t  pages;
+    int       stop_at;                     /* the page at which frame() stops; 0: none */
+    int       left;                        /* what stop() answers */
+} seen_t;
+
+
+static int
+on_frame(void *data, const vlm_frame_t *frame)
+{
+    seen_t  *seen = data;
+
+    if (frame->kind == VLM_FRAME_PAGE) {
+        seen->pages = frame->page.number;
+    }
+
+    return seen->stop_at != 0 && seen->pages == (uint32_t) seen->stop_at;
+}
+
+
+static int
+on_stop(void *data)
+{
+    const seen_t  *seen = data;
+
+    return seen->left && seen->pages == 1;
+}
+
+
+/* All children that vlm_reader_run() has left end by themselves or were killed. */
+static void
+wait_for_all(void)
+{
+    int  status;
+
+    while (waitpid(-1, &status, 0) > 0 || errno == EINTR) { }
+
+    assert_int_equal(errno, ECHILD);
+}
+
+
+static int
+run(const char *part, seen_t *seen, vlm_err_t *err)
+{
+    int           fd, rc;
+    vlm_reader_t  reader = { .helper = "/proc/self/exe", .pages = 200, .characters = 400000,
+                             .memory = 512u << 20, .frame = on_frame,
+                             .stop = on_stop, .data = seen };
+
+    memset(err, 0, sizeof(*err));
+    fd = memfd_create("part", 0);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, part, strlen(part)), strlen(part));
+    reader.fd = fd;
+    reader.seconds = strcmp(part, "hang") == 0 ? 1 : 600;
+    rc = vlm_reader_run(&reader, err);
+    close(fd);
+
+    return rc;
+}
+
+
+static void
+whole(void **state)
+{
+    seen_t     seen = { 0 };
+    vlm_err_t  err;
+
+    (void) state;
+
+    assert_int_equal(run("whole", &seen, &err), 0);
+    assert_int_equal(seen.pages, 2);
+    wait_for_all();
+}
+
+
+/* Signals that are blocked or ignored and files that are open here do not reach the helper. */
+static void
+clean(void **state)
+{
+    int        rc;
+    seen_t     seen = { 0 };
+    sigset_t   usr1;
+    vlm_err_t  err;
+
+    (void) state;
+
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &usr1, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    assert_int_equal(dup2(2, 17), 17);
+
+    rc = run("clean", &seen, &err);
+
+    close(17);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &usr1, NULL);
+    assert_int_equal(rc, 0);
+    wait_for_all();
+}
+
+
+static void
+fails(const char *part, vlm_code_t code, const char *why)
+{
+    seen_t     seen = { 0 };
+    vlm_err_t  err;
+
+    assert_int_equal(run(part, &seen, &err), -1);
+    assert_int_equal(err.code, code);
+    assert_non_null(strstr(err.text, why));
+    wait_for_all();
+}
+
+
+static void
+bad_helpers(void **state)
+{
+    (void) state;
+
+    fails("nothing", VLM_EINPUT, "ended before its answer");
+    fails("die", VLM_EINPUT, "ended before its answer");
+    fails("half", VLM_EINPUT, "ended before its answer");
+    fails("flood", VLM_EINPUT, "pages out of order");
+    fails("locked", VLM_EINPUT, "a password is needed");
+    fails("hang", VLM_EINPUT, "longer than 1 s");
+}
+
+
+static void
+stopped(void **state)
+{
+    seen_t     seen = { .stop_at = 1 };
+    vlm_err_t  err;
+
+    (void) state;
+
+    assert_int_equal(run("whole", &seen, &err), -1);
+    assert_int_equal(err.code, VLM_ECANCELLED);
+    assert_int_equal(seen.pages, 1);
+    wait_for_all();
+
+    /* A helper that takes long is left while it says nothing: its pipe is closed. */
+    seen = (seen_t) { .left = 1 };
+    assert_int_equal(run("wait", &seen, &err), -1);
+    assert_int_equal(err.code, VLM_ECANCELLED);
+    assert_int_equal(seen.pages, 1);
+    wait_for_all();
+}
+
+
+int
+main(int argc, char **argv, char **environment)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(whole),
+        cmocka_unit_test(clean),
+        cmocka_unit_test(bad_helpers),
+        cmocka_unit_test(stopped),
+    };
+
+    (void) argv;
+
+    if (argc > 1) {
+        return helper(environment);
+    }
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+/*
+ * vlm-pdf: reads one PDF file of a stranger and writes frames (lib/document/frame.h).
+ *
+ * The program is two processes.  The child reads with poppler behind walls; the parent passes on
+ * the child's whole frames, ends the child after its time, and says why a child that died did so.
+ * Neither listens, and both end with the file.
+ */
+
+#ifndef VLM_PDF_H
+#define VLM_PDF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the command line asks for. */
+typedef struct {
+    uint32_t  pages;                       /* to read at most */
+    uint32_t  characters;                  /* of text at most, over all pages */
+    uint64_t  memory;                      /* bytes of address space */
+    uint32_t  seconds;                     /* by the clock, and of processor time */
+    uint32_t  picture;                     /* the page to draw instead of reading text; 0: none */
+    uint32_t  pixels;                      /* of that picture at most */
+    int       seccomp_alone;               /* without Landlock, where the kernel lacks it */
+} pdf_job_t;
+
+/* The child tells its parent what its end does not show.  The parent takes it as a hint only. */
+typedef struct {
+    int       no_memory;                   /* an allocation has failed */
+    int       call;                        /* the number of a forbidden system call, plus 1 */
+} pdf_hint_t;
+
+extern pdf_hint_t  *pdf_hint;              /* shared by both processes */
+
+/* The child's work on file descriptor 0, frames to out.  0 or an exit status. */
+int pdf_read(const pdf_job_t *job, int out);
+
+/*
+ * Closes everything but what reading a PDF needs: limits of memory, time and files, Landlock (fonts
+ * may be read), seccomp.  0, or -1 and a sentence in text.  The names of the walls that stand are
+ * the caller's to tell: all of them, or no Landlock with seccomp_alone.
+ */
+int pdf_walls(const pdf_job_t *job, char *text, size_t bytes);
+
+/* The name of a system call, in text. */
+void pdf_call_name(int number, char *text, size_t bytes);
+
+#endif
