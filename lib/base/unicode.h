@@ -14,4 +14,16 @@ int vlm_unicode_printable(uint32_t code);
 /* The compatibility decomposition of a character; returns the number of its codes. */
 size_t vlm_unicode_decompose(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED]);
 
+/*
+ * The compatibility decomposition of a character after case folding, so that two texts that are the
+ * same to a search have the same codes; returns the number of codes.
+ */
+size_t vlm_unicode_fold(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED]);
+
+/* A letter, a digit, or a mark such as an Indic vowel. */
+int vlm_unicode_in_word(uint32_t code);
+
+/* Of a script that writes words without spaces: Han, Kana, Thai. */
+int vlm_unicode_unspaced(uint32_t code);
+
 #endif
