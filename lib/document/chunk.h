@@ -2,9 +2,9 @@
  * Cuts a page's text into pieces for a search.
  *
  * A piece has at most VLM_CHUNK characters and ends, as far as it can, at the end of a paragraph, a
- * sentence, a line or a word in its second half.  The next one begins at a word about VLM_CHUNK_OVERLAP
- * characters before that end, so that a sentence across a border is whole in one of them.  A piece
- * never crosses a page, so that each has one page to show.
+ * sentence, a line or a word in its second half.  The next one begins at a word about
+ * VLM_CHUNK_OVERLAP characters before that end, so that a sentence across a border is whole in one
+ * of them.  A piece never crosses a page, so that each has one page to show.
  */
 
 #ifndef VLM_CHUNK_H

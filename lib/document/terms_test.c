@@ -37,7 +37,8 @@ same(const char *a, const char *b)
     int          rc;
     vlm_terms_t  x = terms_of(a), y = terms_of(b);
 
-    rc = x.n == y.n && x.length == y.length && memcmp(x.terms, y.terms, x.n * sizeof(*x.terms)) == 0;
+    rc = x.n == y.n && x.length == y.length
+         && memcmp(x.terms, y.terms, x.n * sizeof(*x.terms)) == 0;
     free(x.terms);
     free(y.terms);
 
