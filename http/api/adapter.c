@@ -320,12 +320,45 @@ ngx_http_vlm_adapter_refused(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 }
 
 
+/* loads the adapter of a directory, or without one unloads it */
+
+static void
+ngx_http_vlm_adapter_change(ngx_http_vlm_ctx_t *ctx, const char *name,
+    const char *dir, int replace)
+{
+    int         rc, idle;
+    vlm_t      *vlm;
+    vlm_err_t   err;
+
+    if (!ctx->engine->life.loaded) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                 "The model is not loaded");
+        return;
+    }
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    vlm = ctx->engine->life.vlm;
+
+    rc = dir ? vlm_adapter_load(vlm, name, dir, replace, &idle, &err)
+             : vlm_adapter_unload(vlm, name, &err);
+
+    if (rc != 0) {
+        ngx_http_vlm_adapter_refused(ctx, &err);
+        return;
+    }
+
+    ngx_cpystrn((u_char *) ctx->adapter, (u_char *) name, sizeof(ctx->adapter));
+
+    (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, dir ? "added" : "removed");
+}
+
+
 static void
 ngx_http_vlm_adapter_load_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
-    int          idle, replace;
-    vlm_err_t    err;
+    int          replace;
     const char  *name, *path, *dir;
 
     if (ngx_http_vlm_adapter_allowed(ctx, json) != NGX_OK
@@ -336,36 +369,18 @@ ngx_http_vlm_adapter_load_fields(ngx_http_vlm_ctx_t *ctx,
         return;
     }
 
+    dir = ngx_http_vlm_adapter_dir(ctx->engine, path);
+
     if (!vlm_adapter_named(name)) {
         (void) ngx_http_vlm_fail_input(ctx, "lora_name has letters, digits, "
                                        "'.', '_' and '-', up to 63");
-        return;
-    }
 
-    dir = ngx_http_vlm_adapter_dir(ctx->engine, path);
-
-    if (dir == NULL) {
+    } else if (dir == NULL) {
         (void) ngx_http_vlm_fail_input(ctx, "lora_path is not a directory in "
                                        "\"lora\"");
-        return;
-    }
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    if (!ctx->engine->life.loaded) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                 "The model is not loaded");
-
-    } else if (vlm_adapter_load(ctx->engine->life.vlm, name, dir, replace,
-                                &idle, &err)
-               != 0)
-    {
-        ngx_http_vlm_adapter_refused(ctx, &err);
 
     } else {
-        ngx_cpystrn((u_char *) ctx->adapter, (u_char *) name,
-                    sizeof(ctx->adapter));
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "added");
+        ngx_http_vlm_adapter_change(ctx, name, dir, replace);
     }
 }
 
@@ -374,28 +389,12 @@ static void
 ngx_http_vlm_adapter_unload_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
-    vlm_err_t    err;
     const char  *name;
 
-    if (ngx_http_vlm_adapter_allowed(ctx, json) != NGX_OK
-        || (name = ngx_http_vlm_adapter_text(ctx, json, "lora_name")) == NULL)
+    if (ngx_http_vlm_adapter_allowed(ctx, json) == NGX_OK
+        && (name = ngx_http_vlm_adapter_text(ctx, json, "lora_name")) != NULL)
     {
-        return;
-    }
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    if (!ctx->engine->life.loaded) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                 "The model is not loaded");
-
-    } else if (vlm_adapter_unload(ctx->engine->life.vlm, name, &err) != 0) {
-        ngx_http_vlm_adapter_refused(ctx, &err);
-
-    } else {
-        ngx_cpystrn((u_char *) ctx->adapter, (u_char *) name,
-                    sizeof(ctx->adapter));
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "removed");
+        ngx_http_vlm_adapter_change(ctx, name, NULL, 0);
     }
 }
 

@@ -111,8 +111,6 @@ ngx_http_vlm_health_breaker(vlm_json_out_t *w,
 }
 
 
-/* bytes */
-
 /* their names, if there is a directory for them */
 
 static void
@@ -139,6 +137,8 @@ ngx_http_vlm_health_adapters(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
     vlm_json_shut(w, ']');
 }
 
+
+/* bytes */
 
 static void
 ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)

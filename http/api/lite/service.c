@@ -20,11 +20,19 @@ ngx_http_vlm_lite_mb(uint64_t bytes)
 
 /* of a GPU; taken is what was measured of the device's own use */
 
-static uint64_t
-ngx_http_vlm_lite_reserved(ngx_http_vlm_shm_t *shm)
+static void
+ngx_http_vlm_lite_put_memory(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm,
+    const char *allocated, const char *reserved)
 {
-    return shm->plan.total - shm->plan.device
-           + (shm->taken ? shm->taken : shm->plan.device);
+    uint64_t  bytes;
+
+    bytes = shm->plan.total - shm->plan.device;
+
+    vlm_json_add_double(w, allocated, ngx_http_vlm_lite_mb(bytes));
+
+    bytes += shm->taken ? shm->taken : shm->plan.device;
+
+    vlm_json_add_double(w, reserved, ngx_http_vlm_lite_mb(bytes));
 }
 
 
@@ -76,12 +84,7 @@ ngx_http_vlm_lite_health_handler(ngx_http_request_t *r,
 
     if (shm.plan.device > 0) {
         vlm_json_add_open(&w, "gpu_memory", '{');
-        vlm_json_add_double(&w, "allocated_mb",
-                            ngx_http_vlm_lite_mb(shm.plan.total
-                                                 - shm.plan.device));
-        vlm_json_add_double(&w, "reserved_mb",
-                            ngx_http_vlm_lite_mb(ngx_http_vlm_lite_reserved(
-                                                                       &shm)));
+        ngx_http_vlm_lite_put_memory(&w, &shm, "allocated_mb", "reserved_mb");
         vlm_json_shut(&w, '}');
 
     } else {
@@ -115,12 +118,8 @@ ngx_http_vlm_lite_cleanup_handler(ngx_http_request_t *r,
     if (shm.plan.device > 0) {
         vlm_json_add_string(&w, "message",
                             "Memory cleaned up (cache preserved)");
-        vlm_json_add_double(&w, "gpu_memory_allocated_mb",
-                            ngx_http_vlm_lite_mb(shm.plan.total
-                                                 - shm.plan.device));
-        vlm_json_add_double(&w, "gpu_memory_reserved_mb",
-                            ngx_http_vlm_lite_mb(ngx_http_vlm_lite_reserved(
-                                                                       &shm)));
+        ngx_http_vlm_lite_put_memory(&w, &shm, "gpu_memory_allocated_mb",
+                                     "gpu_memory_reserved_mb");
 
     } else {
         vlm_json_add_string(&w, "message",
