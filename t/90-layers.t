@@ -110,9 +110,9 @@ my %code = map { $_ => code($_) } @PRODUCT;
     my $sum = 0;
     $sum += lines($_) for grep { m{^http/} } @PRODUCT;
 
-    # 21,000; 2,500 for tools, /v1/responses, embeddings and marks; and 1,000 for adapters: their
-    # lists, /v1/load_lora_adapter and /v1/unload_lora_adapter; and 500 for /generate-lite.
-    cmp_ok($sum, '<=', 25_000, 'http/ has at most 25,000 lines, tests left out');
+    # What there is, and a hundredth. It was 21,000 before tools, /v1/responses, embeddings, marks,
+    # adapters and /generate-lite.
+    cmp_ok($sum, '<=', 24_800, 'http/ has at most 24,800 lines, tests left out');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------
