@@ -242,7 +242,7 @@ large_grammars_are_made_or_refused_in_bounded_time(void **state)
     char            text[4096];
     char           *p;
     size_t          i;
-    uint64_t        since;
+    double          since;
     vlm_err_t       err;
     vlm_grammar_t  *g;
     static const char  *const cases[] = {
@@ -265,10 +265,10 @@ large_grammars_are_made_or_refused_in_bounded_time(void **state)
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         memset(&err, 0, sizeof(err));
-        since = vlm_now_us();
+        since = processor_time();
         g = vlm_gbnf_make(demo.pieces, cases[i] == NULL ? text : cases[i], &err);
         assert_true(g != NULL || err.code == VLM_ELIMIT);
-        assert_true(vlm_now_us() - since < 5000000);
+        assert_true(processor_time() - since < 5);
         vlm_grammar_free(g);
     }
 }

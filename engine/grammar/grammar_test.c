@@ -329,14 +329,14 @@ schemas_beyond_a_bound_are_refused_with_it(void **state)
 static void
 assert_quick(char *schema)
 {
-    uint64_t        since;
+    double          since;
     vlm_err_t       err;
     vlm_grammar_t  *g;
 
-    since = vlm_now_us();
+    since = processor_time();
     g = compile(&demo, schema, &err);
     assert_true(g != NULL || err.code != VLM_OK);
-    assert_true(vlm_now_us() - since < 5000000);
+    assert_true(processor_time() - since < 5);
     vlm_grammar_free(g);
     free(schema);
 }
@@ -349,10 +349,9 @@ schemas_that_grow_by_themselves_are_made_or_refused_in_bounded_time(void **state
 {
     (void) state;
 
-    /* Chains of references, each of which stands twice in the one before. */
+    /* Chains of references, most of which stand twice in the schema before. */
 
-    assert_quick(repeat("{\"$ref\":\"#/items/0\",\"items\":[", "{\"$ref\":\"#/items/%u\"}", 2000,
-                        "]}"));
+    assert_quick(chain("{\"title\":\"%u\",\"$ref\":\"#/$defs/%u\"}", 1200));
     assert_quick(chain("{\"anyOf\":[" NEXT "," NEXT "]}", 700));
     assert_quick(chain("{\"allOf\":[" NEXT "," NEXT "]}", 60));
     assert_quick(chain("{\"properties\":{\"a\":" NEXT "},"
