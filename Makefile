@@ -156,7 +156,7 @@ build/venv/pillow: | build/venv/done
 # shape; by default one with random weights is made, 7.5 GB, and its quantised cache, 3.8 GB.
 PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
-BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-model
+BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-model $(O)/bench-adapters
 
 bench-programs: $(BENCHES)
 

@@ -38,8 +38,9 @@ PARTS = {
     "memory": ["bench/resident.py {model} --requests 3"],
     "core": ["build/bench-model {model} --threads 1 --label 3b_core --rounds 1"
              " --what decode,together,prefill,encode"],
+    "adapters": ["build/bench-adapters {model} --threads 1"],
 }
-ASKED = ("core",)                       # parts that run only if they are named
+ASKED = ("core", "adapters")            # parts that run only if they are named
 
 
 failed = []                             # parts

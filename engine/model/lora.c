@@ -32,6 +32,7 @@ vlm_lora_open(vlm_model_t *m, uint32_t places, uint32_t rank, int tower, vlm_err
     x->rank = rank;
     x->tower = tower;
     x->type = vlm_format_of(m->type)->kv;
+    x->packed = m->ops != NULL && m->ops->basic->low_packed;
     x->heads = m->config.text.heads;
     x->room = vlm_model_matrices(&m->config) + 1;          /* a tied head is one more */
     x->matrix = calloc(x->room, sizeof(*x->matrix));
@@ -111,6 +112,7 @@ vlm_lora_add(vlm_lora_t *x, const vlm_lora_matrix_t *matrix, const float *gain, 
 
     to->lows.type = x->type;
     to->lows.places = x->places;
+    to->lows.packed = x->packed;
     to->lows.in_turn = to->order == VLM_IN_TURN;
     to->lows.place = to->low;
     to->lows.rows = &x->rows;

@@ -36,6 +36,7 @@ typedef struct vlm_lora_s {
     uint32_t            places, rank;
     int                 tower;         /* 1: matrices of the vision encoder have places */
     vlm_type_t          type;
+    int                 packed;        /* vlm_lows_t's */
     uint32_t            heads;         /* of VLM_BY_HEAD */
     uint32_t            n, room;
     vlm_lora_matrix_t  *matrix;        /* [n] */

@@ -101,6 +101,7 @@ make_model(void)
     m.turned = 1;
 
     require(vlm_lora_open(&m, 1, RANK, 1, NULL) == 0);
+    m.lora->packed = 1;
 
     add(&m, (vlm_lora_matrix_t) { .name = { "q", "k", "v" }, .rows = { D, 4, 4 },
                                   .reads = VLM_LORA_TEXT }, D, &w[0]);

@@ -12,6 +12,7 @@
 
 #include "base/size.h"
 #include "format/format.h"
+#include "format/low.h"
 #include "format/turn.h"
 #include "load/checkpoint.h"
 #include "model/bind.h"
@@ -226,6 +227,29 @@ turn_of(const reader_t *r, vlm_lora_turn_t t)
 }
 
 
+/* Row i of a part's `most` rows of A. */
+static void
+store_a(const reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t most, uint32_t i,
+        const float *row)
+{
+    size_t    first;
+    uint32_t  k, n, K = t->w->K;
+
+    first = (size_t) part * most * K;
+
+    if (!r->x->packed) {
+        vlm_format_put(r->x->type, r->d->data + t->a, first + (size_t) i * K, 1, row, K);
+        return;
+    }
+
+    for (k = 0; k < K; k += n) {
+        n = K - k < VLM_LOW_LANES ? K - k : VLM_LOW_LANES;
+        vlm_format_put(r->x->type, r->d->data + t->a, first + vlm_low_a_at(most, K, i, k), 1,
+                       row + k, n);
+    }
+}
+
+
 /* Rows of A, which are turned as rows of the matrix are; and what a shift of its inputs adds. */
 static int
 read_a(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, uint32_t most)
@@ -255,7 +279,7 @@ read_a(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, ui
             vlm_turn_blocks(row, K, row);
         }
 
-        vlm_format_put(r->x->type, r->d->data + t->a, ((uint64_t) part * most + i) * K, 1, row, K);
+        store_a(r, t, part, most, i, row);
     }
 
     return 0;
@@ -284,10 +308,10 @@ read_table(reader_t *r, const vlm_lora_matrix_t *t, uint32_t rank)
 }
 
 
-/* Column `at` of B, or the bias, goes to a row of the place's, whose order is the matrix's. */
+/* Column `to` of B, or the bias, goes to a row of the place's, whose order is the matrix's. */
 static void
-store_rows(const reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t to,
-           const float *from, uint32_t step)
+store_b(const reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rows, uint32_t to,
+        const float *from, uint32_t step)
 {
     uint32_t  j, at, first, N, hd;
 
@@ -297,7 +321,8 @@ store_rows(const reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_
 
     for (j = 0; j < (t->table ? N : t->rows[part]); j++) {
         at = vlm_row_place(t->order, t->lows.parts, part, first, j, r->x->heads, hd);
-        vlm_format_put(r->x->type, r->d->data + t->b, (uint64_t) to * N + at, 1,
+        vlm_format_put(r->x->type, r->d->data + t->b,
+                       r->x->packed ? vlm_low_b_at(rows, N, to, at) : (size_t) to * N + at, 1,
                        from + (size_t) j * step, 1);
     }
 }
@@ -307,11 +332,12 @@ static int
 read_b(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, uint32_t most)
 {
     float             *work;
-    uint32_t           i, rows;
+    uint32_t           i, rows, all;
     const pair_t      *p = &r->pair[t - r->x->matrix][part];
     const vlm_turn_t  *turn = turn_of(r, t->writes);
 
     rows = t->table ? t->w->K : t->rows[part];
+    all = most + (uint32_t) r->d->low[t - r->x->matrix].shift;
 
     if (grow(r, ((uint64_t) rows + 2 + (turn == NULL ? 0 : turn->odd)) * (rank > 2 ? rank : 2))
         != 0
@@ -325,7 +351,7 @@ read_b(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, ui
     }
 
     for (i = 0; i < rank; i++) {
-        store_rows(r, t, part, i, r->work + i, rank);
+        store_b(r, t, part, all, i, r->work + i, rank);
     }
 
     if (p->shift == NULL) {
@@ -341,7 +367,7 @@ read_b(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, ui
         vlm_turn_row(turn, r->work, work);
     }
 
-    store_rows(r, t, part, most, r->work, 1);
+    store_b(r, t, part, all, most, r->work, 1);
 
     return 0;
 }

@@ -20,7 +20,6 @@
 #include "base/size.h"
 #include "format/turn.h"
 #include "ops/cpu.h"
-#include "ops/low.h"
 
 #define PAIR            2              /* panels that are read together */
 #define POPULATE_WRITE  23             /* MADV_POPULATE_WRITE, from Linux 5.14 on */
@@ -226,9 +225,8 @@ place_scratch(vlm_arena_t *a, vlm_scratch_t *s, uint32_t threads, const vlm_need
     s->attend = vlm_place(a, vlm_mul(threads, vlm_cpu_attend_floats(need)), sizeof(float));
     s->rows = vlm_place(a, vlm_mul(need->rows, need->K), sizeof(float));
     s->turn = vlm_place(a, need->type == VLM_INT8 ? vlm_mul(threads, need->K) : 0, sizeof(float));
-    s->low_inputs = vlm_place(a, vlm_mul(CHUNK * VLM_LOW_PARTS, need->rank), sizeof(float));
-    s->low = vlm_place(a, need->rank == 0 ? 0 : vlm_mul(threads, vlm_low_floats(CHUNK)),
-                       sizeof(float));
+    s->low = vlm_place(a, vlm_mul(CHUNK * VLM_LOW_PARTS, need->rank), sizeof(float));
+    s->tiles = vlm_place(a, need->rank == 0 ? 0 : CHUNK, sizeof(vlm_low_tile_t));
     s->candidates = vlm_place(a, vlm_mul(threads, need->vocab), sizeof(vlm_candidate_t));
 }
 
@@ -330,24 +328,23 @@ multiply_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* The matrix's sums and the adapters' for the rows of a chunk that are ready; 0: no adapter's. */
-static int
-multiply_low(vlm_linear_job_t *j, uint32_t panels, uint32_t first, const uint32_t *row_of)
+/* What adapters add to a chunk whose rows are ready: NULL, or *low with their products with A. */
+static const vlm_low_job_t *
+multiply_low(const vlm_linear_job_t *j, uint32_t first, const uint32_t *row_of, vlm_low_job_t *low)
 {
-    int             made = j->norm != NULL || j->args.w->blocks;
-    vlm_device_t   *d = j->d;
-    vlm_low_job_t   low = { &d->k, j->args, made ? d->scratch.normed : j->x, first, row_of,
-                            d->need.rank, d->scratch.low_inputs, d->scratch.low, CHUNK };
+    int            made = j->norm != NULL || j->args.w->blocks;
+    vlm_device_t  *d = j->d;
 
-    if (!vlm_low_wanted(&low)) {
-        return 0;
+    *low = (vlm_low_job_t) { &d->k, j->args.w, made ? d->scratch.normed : j->x, j->args.T, first,
+                             row_of, d->need.rank, d->scratch.low, d->scratch.tiles, 0, 0, 0 };
+
+    if (!vlm_low_begin(low)) {
+        return NULL;
     }
 
-    vlm_threads_run(d->threads, vlm_low_items(&low), 1, vlm_low_inputs, &low);
-    vlm_threads_run(d->threads, panels, panels < 2 * PAIR * d->n_threads ? 1 : PAIR,
-                    vlm_low_panels, &low);
+    vlm_threads_run(d->threads, vlm_low_items(low), 1, vlm_low_inputs, low);
 
-    return 1;
+    return low;
 }
 
 
@@ -357,6 +354,7 @@ vlm_cpu_linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *n
                      const uint32_t *row_of)
 {
     uint32_t          panels;
+    vlm_low_job_t     low;
     vlm_linear_job_t  j;
 
     j.d = d;
@@ -374,12 +372,8 @@ vlm_cpu_linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *n
         vlm_threads_run(d->threads, T, 1, ready_rows, &j);
     }
 
+    j.args.low = w->low == NULL ? NULL : multiply_low(&j, first, row_of, &low);
     panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
-
-    if (multiply_low(&j, panels, first, row_of)) {
-        return;
-    }
-
     vlm_threads_run(d->threads, panels, panels < 2 * PAIR * d->n_threads ? 1 : PAIR,
                     multiply_panels, &j);
 }
@@ -790,6 +784,7 @@ static const vlm_basic_t  cpu_basic = {
     .set_scratch = cpu_set_scratch,
     .order = cpu_order,
     .packed_bytes = cpu_packed_bytes,
+    .low_packed = 1,
     .pack = cpu_pack
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/threads.h"
 #include "ops/kernels.h"
+#include "ops/low.h"
 
 #define CHUNK           256            /* activation rows between two readings of the weights */
 #define MAX_HEAD_DIM    512
@@ -19,8 +20,8 @@ typedef struct {                       /* the operations' own memory */
     float            *attend;          /* [threads][vlm_cpu_attend_floats()] */
     float            *rows;            /* [rows][K], gathered for the head */
     float            *turn;            /* [threads][K], of int8 */
-    float            *low_inputs;      /* [CHUNK][VLM_LOW_PARTS][rank] of adapters */
-    float            *low;             /* [threads][vlm_low_floats()] */
+    float            *low;             /* [CHUNK][VLM_LOW_PARTS rank] of adapters */
+    vlm_low_tile_t   *tiles;           /* [CHUNK] of rows with adapters */
     vlm_candidate_t  *candidates;      /* [threads][vocab] */
 } vlm_scratch_t;
 

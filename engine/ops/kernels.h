@@ -9,6 +9,7 @@
 #define VLM_KERNELS_H
 
 #include "format/bf16.h"
+#include "format/low.h"
 #include "format/panel.h"
 #include "vlm.h"
 
@@ -70,7 +71,35 @@ typedef struct {
     const float         *s;            /* [T][pieces] */
     const int32_t       *sum;          /* [T][pieces] of each piece's q */
     float               *y;            /* as the epilogue says */
+    const struct vlm_low_job_s *low;   /* of rows with adapters (low.h), or NULL */
 } vlm_linear_args_t;
+
+typedef struct {                       /* a group of rows of an adapter's a: see format/low.h */
+    vlm_type_t   type;
+    int          packed;               /* 0: [n][K] */
+    const void  *a;
+    uint32_t     n, K;                 /* n at most VLM_LOW_GROUP */
+} vlm_low_down_t;
+
+/* Where value k of row i begins, from which on some lie together: LANES, or those that are left. */
+static inline size_t
+vlm_low_down_at(const vlm_low_down_t *d, uint32_t i, uint32_t k)
+{
+    uint32_t  values;
+
+    values = d->K - k < VLM_LOW_LANES ? d->K - k : VLM_LOW_LANES;
+
+    return d->packed ? (size_t) k * d->n + i * values : (size_t) i * d->K + k;
+}
+
+typedef struct {                       /* r rows of an adapter's b, within a panel */
+    vlm_type_t    type;
+    const void   *b;
+    uint32_t      r, step, n;          /* n values a row, `step` from one to the next */
+    uint32_t      ahead;               /* bytes to those that are wanted soon */
+    int           in_turn;             /* 1: value j has z[2 i + j % 2] */
+    const float  *scale;               /* [n] or NULL */
+} vlm_low_up_t;
 
 typedef struct {
     const vlm_attend_t  *a;
@@ -154,13 +183,12 @@ typedef struct {
     /* the end of a linear: see vlm_epilogue_plain() */
     void      (*epilogue)(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc,
                           float *y);
-    /* of adapters (vlm_lows_t): y [n] = rows a [n][K] of type times x [K] */
-    void      (*low_down)(vlm_type_t type, const void *a, uint32_t n, uint32_t K, const float *x,
-                          float *y);
-    /* y [n] += the sums over i of b[i][j] z[i], rows of b being `stride` values apart; with two
-       parts value j has z[j % 2 rank + i]; n is at most VLM_PANEL */
-    void      (*low_up)(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
-                        const float *z, uint32_t parts, uint32_t rank, float *y);
+    /* of adapters (vlm_lows_t): y [m] = a's rows times m rows x [K] */
+    void      (*low_down)(const vlm_low_down_t *d, const float *const x[], uint32_t m,
+                          float y[][VLM_LOW_GROUP]);
+    /* m rows y [n] = y scale + the sums over i of b[i] and the row's z[i] */
+    void      (*low_up)(const vlm_low_up_t *u, const float *const z[], float *const y[],
+                        uint32_t m);
 } vlm_kernels_t;
 
 void vlm_kernels_plain(vlm_kernels_t *k);
@@ -183,6 +211,9 @@ void vlm_epilogue_avx512(const vlm_linear_t *w, uint32_t n0, uint32_t n, const f
 /* y [n] = the norm of a turned row, with gain and shift of what was turned; work [n]. */
 void vlm_norm_turned(const vlm_kernels_t *k, const vlm_norm_t *norm, const vlm_turn_t *turn,
                      const float *x, float *y, float *work);
+
+/* The definition of low_up(), for ranges that vectors do not divide. */
+void vlm_low_up_plain(const vlm_low_up_t *u, const float *const z[], float *const y[], uint32_t m);
 
 /*
  * A piece of an int4 panel (format/int4.h), of so many groups, as int8 panels have it, with that

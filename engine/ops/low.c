@@ -2,23 +2,6 @@
 
 #include "ops/low.h"
 
-#define PAIR   2                       /* panels that are read together */
-#define GROUP  8                       /* rows of a that are an item */
-#define MANY   8                       /* rows for which b is made f32 once */
-
-typedef struct {                       /* rows of b of some panels as f32, for all rows of a call */
-    const vlm_low_t  *low;             /* the adapter of these rows, or NULL */
-    const float      *b;               /* [r and a shift][width] */
-    uint32_t          width;
-} wide_t;
-
-
-uint64_t
-vlm_low_floats(uint32_t rows)
-{
-    return vlm_mul(vlm_add(rows, VLM_MAX_RANK + 1), PAIR * VLM_PANEL);
-}
-
 
 /* The addition of row t of a call, or NULL; *scale is the row's. */
 static const vlm_low_t *
@@ -37,218 +20,275 @@ find_low(const vlm_lows_t *lows, uint32_t t, float *scale)
 static const vlm_low_t *
 low_of(const vlm_low_job_t *j, uint32_t t, float *scale)
 {
-    return find_low(j->args.w->low, j->row_of == NULL ? j->first + t : j->row_of[t], scale);
+    return find_low(j->w->low, j->row_of == NULL ? j->first + t : j->row_of[t], scale);
+}
+
+
+/* A tile with room for a row of this adapter. */
+static vlm_low_tile_t *
+find_tile(vlm_low_job_t *j, const vlm_low_t *low)
+{
+    uint32_t         i;
+    vlm_low_tile_t  *tile;
+
+    for (i = j->n; i > 0; i--) {
+        tile = &j->tile[i - 1];
+
+        if (tile->low == low && tile->n < VLM_LOW_ROWS) {
+            return tile;
+        }
+    }
+
+    tile = &j->tile[j->n++];
+    tile->low = low;
+    tile->n = 0;
+
+    return tile;
 }
 
 
 int
-vlm_low_wanted(const vlm_low_job_t *j)
+vlm_low_begin(vlm_low_job_t *j)
 {
-    float     scale;
-    uint32_t  t;
+    float             scale;
+    uint32_t          t, n, groups;
+    vlm_low_tile_t   *tile;
+    const vlm_low_t  *low;
 
-    if (j->args.w->low == NULL || !j->args.w->low->rows->any) {
+    if (!j->w->low->rows->any) {
         return 0;
     }
 
-    for (t = 0; t < j->args.T; t++) {
-        if (low_of(j, t, &scale) != NULL) {
-            return 1;
+    j->n = j->groups = 0;
+
+    for (n = 0, t = 0; t < j->T; t++) {
+        low = low_of(j, t, &scale);
+
+        if (low != NULL) {
+            tile = find_tile(j, low);
+            tile->row[tile->n++] = t;
+            groups = (low->r + VLM_LOW_GROUP - 1) / VLM_LOW_GROUP;
+            j->groups = groups > j->groups ? groups : j->groups;
+            n++;
         }
     }
 
-    return 0;
-}
+    j->all = n == j->T;
 
-
-static uint32_t
-groups_of(const vlm_low_job_t *j)
-{
-    return (j->rank + GROUP - 1) / GROUP;
+    return n > 0;
 }
 
 
 uint32_t
 vlm_low_items(const vlm_low_job_t *j)
 {
-    return j->args.T * j->args.w->low->parts * groups_of(j);
+    return j->n * j->w->low->parts * j->groups;
+}
+
+
+/* Rows first .. first + n of part p of a, times the rows of a tile. */
+static void
+multiply_group(const vlm_low_job_t *j, const vlm_low_tile_t *tile, uint32_t p, uint32_t first,
+               uint32_t n)
+{
+    float              y[VLM_LOW_ROWS][VLM_LOW_GROUP], s, *z;
+    uint32_t           t, i, K = j->w->K;
+    vlm_low_down_t     d;
+    const float       *x[VLM_LOW_ROWS];
+    const vlm_low_t   *low = tile->low;
+    const vlm_lows_t  *lows = j->w->low;
+
+    for (t = 0; t < tile->n; t++) {
+        x[t] = j->x + (size_t) tile->row[t] * K;
+    }
+
+    d.type = lows->type;
+    d.packed = lows->packed;
+    d.a = (const uint8_t *) low->a
+          + ((size_t) p * low->r + first) * K * vlm_type_bytes(lows->type);
+    d.n = n;
+    d.K = K;
+    j->k->low_down(&d, x, tile->n, y);
+
+    for (t = 0; t < tile->n; t++) {
+        (void) low_of(j, tile->row[t], &s);
+        z = j->z + (size_t) tile->row[t] * VLM_LOW_PARTS * j->rank;
+        s *= low->scale[p];
+
+        for (i = 0; i < n; i++) {
+            z[lows->in_turn ? (first + i) * 2 + p : p * j->rank + first + i]
+                = s * (y[t][i] + low->c[p * low->r + first + i]);
+        }
+    }
 }
 
 
 void
 vlm_low_inputs(void *job, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    float                 s, *z;
-    uint32_t              i, t, p, k, first, n, K;
-    vlm_low_job_t        *j = job;
-    const vlm_low_t      *low;
-    const vlm_lows_t     *lows = j->args.w->low;
+    uint32_t               i, p, first, parts;
+    vlm_low_job_t         *j = job;
+    const vlm_low_tile_t  *tile;
 
     (void) thread;
 
-    K = j->args.w->K;
+    parts = j->w->low->parts;
 
     for (i = begin; i < end; i++) {
-        t = i / (lows->parts * groups_of(j));
-        p = i / groups_of(j) % lows->parts;
-        first = i % groups_of(j) * GROUP;
-        low = low_of(j, t, &s);
+        tile = &j->tile[i / (parts * j->groups)];
+        p = i / j->groups % parts;
+        first = i % j->groups * VLM_LOW_GROUP;
 
-        if (low == NULL || first >= low->r) {
-            continue;
-        }
-
-        n = low->r - first < GROUP ? low->r - first : GROUP;
-        z = j->z + ((size_t) t * VLM_LOW_PARTS + p) * j->rank + first;
-        first += p * low->r;
-
-        j->k->low_down(lows->type, (const uint8_t *) low->a
-                                   + (size_t) first * K * vlm_type_bytes(lows->type),
-                       n, K, j->rows + (size_t) t * K, z);
-
-        for (k = 0; k < n; k++) {
-            z[k] = low->scale[p] * s * (z[k] + low->c[first + k]);
+        if (first < tile->low->r) {
+            multiply_group(j, tile, p, first, tile->low->r - first < VLM_LOW_GROUP
+                                              ? tile->low->r - first : VLM_LOW_GROUP);
         }
     }
 }
 
 
-/* Makes b of the first adapter's f32, if there are many rows: they are of one prompt. */
-static wide_t
-widen(const vlm_low_job_t *j, uint32_t n0, uint32_t width, float *to)
+/* Rows of b from `row` on, r of them, which are for the same outputs of some rows. */
+typedef struct {
+    const vlm_low_t  *low;
+    uint32_t          row, r;
+    uint32_t          n0, n;           /* outputs, within a panel */
+    uint32_t          m;               /* rows */
+    const float      *z[VLM_LOW_ROWS];
+    uint32_t          parts;           /* values of z from part to part */
+    float            *y[VLM_LOW_ROWS];
+    const float      *scale;           /* [n], or NULL */
+} add_t;
+
+
+/* Value n of row i of b. */
+static const void *
+b_at(const vlm_lows_t *lows, const vlm_low_t *low, uint32_t N, uint32_t i, uint32_t n)
 {
-    float              s;
-    uint32_t           i, k, t, N = j->args.w->N;
-    wide_t             w = { NULL, to, width };
-    const uint16_t    *from;
-    const vlm_lows_t  *lows = j->args.w->low;
+    size_t  at;
 
-    for (t = 0; t < j->args.T && w.low == NULL; t++) {
-        w.low = low_of(j, t, &s);
-    }
+    at = lows->packed ? vlm_low_b_at(low->r + (uint32_t) low->shift, N, i, n) : (size_t) i * N + n;
 
-    if (j->args.T < MANY || lows->type != VLM_BF16 || w.low == NULL) {
-        w.low = NULL;
-        return w;
-    }
-
-    for (i = 0; i < w.low->r + (uint32_t) w.low->shift; i++, to += width) {
-        from = (const uint16_t *) w.low->b + (size_t) i * N + n0;
-
-        for (k = 0; k < width; k++) {
-            to[k] = vlm_bf16_f32(from[k]);
-        }
-    }
-
-    return w;
+    return (const uint8_t *) low->b + at * vlm_type_bytes(lows->type);
 }
 
 
-/* Adds to sums [n] of rows n0, n0 + 1, ... of the matrix, of which wide has those from `first` on;
-   of a shift, z is its factor. */
+/* A range of outputs for each part that the panel has. */
 static void
-add_rows(const vlm_low_job_t *j, const vlm_low_t *low, float s, uint32_t row, uint32_t r,
-         const float *z, uint32_t n0, uint32_t n, float *sums, const wide_t *wide, uint32_t first)
+add_product(const vlm_low_job_t *j, const add_t *a)
 {
-    float              one[VLM_LOW_PARTS];
-    uint32_t           p, begin, last, rank, N = j->args.w->N;
-    const uint8_t     *b;
-    const vlm_lows_t  *lows = j->args.w->low;
+    float             *y[VLM_LOW_ROWS];
+    uint32_t           p, t, begin, end, rows, bytes;
+    vlm_low_up_t       u;
+    const float       *z[VLM_LOW_ROWS];
+    const vlm_lows_t  *lows = j->w->low;
 
-    rank = z == NULL ? 1 : j->rank;
+    rows = a->low->r + (uint32_t) a->low->shift;
+    bytes = vlm_type_bytes(lows->type);
+    u.type = lows->type;
+    u.r = a->r;
+    u.step = lows->packed ? a->n : j->w->N;
+    u.in_turn = lows->in_turn;
+    u.ahead = 2 * VLM_PANEL * bytes * (lows->packed ? rows : 1);
 
-    for (p = 0; z == NULL && p < lows->parts; p++) {
-        one[p] = low->scale[p] * s;
-    }
-
-    z = z == NULL ? one : z;
-
-    for (begin = n0, p = 0; begin < n0 + n; begin = last) {
+    for (p = 0, begin = a->n0; begin < a->n0 + a->n; begin = end) {
         while (!lows->in_turn && lows->end[p] <= begin) {
             p++;
         }
 
-        last = lows->in_turn || lows->end[p] > n0 + n ? n0 + n : lows->end[p];
+        end = lows->in_turn || lows->end[p] > a->n0 + a->n ? a->n0 + a->n : lows->end[p];
+        u.n = end - begin;
+        u.b = b_at(lows, a->low, j->w->N, a->row, begin);
+        u.scale = a->scale == NULL ? NULL : a->scale + (begin - a->n0);
 
-        if (wide->low == low) {
-            j->k->low_up(VLM_F32, wide->b + (size_t) row * wide->width + (begin - first), r,
-                         wide->width, last - begin, z + p * rank, lows->in_turn ? 2 : 1, rank,
-                         sums + (begin - n0));
-            continue;
+        for (t = 0; t < a->m; t++) {
+            z[t] = a->z[t] + p * a->parts;
+            y[t] = a->y[t] + (begin - a->n0);
         }
 
-        b = (const uint8_t *) low->b + ((size_t) row * N + begin) * vlm_type_bytes(lows->type);
-
-        j->k->low_up(lows->type, b, r, N, last - begin, z + p * rank, lows->in_turn ? 2 : 1, rank,
-                     sums + (begin - n0));
+        j->k->low_up(&u, z, y, a->m);
     }
 }
 
 
-/* The end of rows [0, T) of a few panels, of which sums has those of `width` outputs a row. */
+/* The same of the last row of b, which is a shift: its factor is the row's scale. */
 static void
-finish(const vlm_low_job_t *j, uint32_t n0, uint32_t width, float *sums, const wide_t *wide)
+add_shift(const vlm_low_job_t *j, add_t *a, const uint32_t row[VLM_LOW_ROWS])
 {
-    float             *y, s;
-    size_t             out;
-    uint32_t           t, at, n;
-    vlm_linear_t       bare = *j->args.w;
-    const vlm_low_t   *low;
+    float     one[VLM_LOW_ROWS][VLM_LOW_PARTS], s;
+    uint32_t  i, p;
 
-    bare.scale = NULL;                 /* sums have it */
-    out = vlm_linear_out(&bare);
+    for (i = 0; i < a->m; i++) {
+        (void) low_of(j, row[i], &s);
+        a->z[i] = one[i];
 
-    for (t = 0; t < j->args.T; t++, sums += width) {
-        low = low_of(j, t, &s);
-        y = j->args.y + t * out;
-
-        for (at = 0; at < width; at += n) {
-            n = width - at < VLM_PANEL ? width - at : VLM_PANEL;
-
-            if (low != NULL) {
-                add_rows(j, low, s, 0, low->r, j->z + (size_t) t * VLM_LOW_PARTS * j->rank,
-                         n0 + at, n, sums + at, wide, n0);
-            }
-
-            if (low != NULL && low->shift) {
-                add_rows(j, low, s, low->r, 1, NULL, n0 + at, n, sums + at, wide, n0);
-            }
-
-            j->k->epilogue(&bare, n0 + at, n, sums + at, y);
+        for (p = 0; p < j->w->low->parts; p++) {
+            one[i][p] = a->low->scale[p] * s;
         }
+    }
+
+    a->row = a->low->r;
+    a->r = a->parts = 1;
+    a->scale = NULL;
+    add_product(j, a);
+}
+
+
+/* What the adapter of a tile adds to those of its rows that are among [t, t + rows). */
+static void
+add_tile(const vlm_low_job_t *j, const vlm_low_tile_t *tile, uint32_t n0, uint32_t n, uint32_t t,
+         uint32_t rows, float y[][VLM_PANEL])
+{
+    add_t     a = { .low = tile->low, .r = tile->low->r, .n0 = n0, .n = n, .parts = j->rank };
+    uint32_t  i, row[VLM_LOW_ROWS];
+
+    for (i = 0; i < tile->n; i++) {
+        if (tile->row[i] < t || tile->row[i] - t >= rows) {
+            continue;
+        }
+
+        row[a.m] = tile->row[i];
+        a.z[a.m] = j->z + (size_t) tile->row[i] * VLM_LOW_PARTS * j->rank;
+        a.y[a.m++] = y[tile->row[i] - t];
+    }
+
+    if (a.m == 0) {
+        return;
+    }
+
+    a.scale = j->w->scale == NULL ? NULL : j->w->scale + n0;
+    add_product(j, &a);
+
+    if (a.low->shift) {
+        add_shift(j, &a, row);
     }
 }
 
 
 void
-vlm_low_panels(void *job, uint32_t begin, uint32_t end, uint32_t thread)
+vlm_low_end(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t panels, uint32_t rows,
+            float y[][VLM_PANEL])
 {
-    float              *sums;
-    wide_t              wide;
-    uint32_t            p, n0;
-    vlm_linear_t        part;
-    vlm_low_job_t      *j = job;
-    vlm_linear_args_t   args = j->args;
-    const vlm_linear_t *w = j->args.w;
+    float                 s;
+    size_t                out;
+    uint32_t              i, n0, n;
+    vlm_linear_t          bare = *a->w;
+    const vlm_low_job_t  *j = a->low;
 
-    sums = j->room + thread * vlm_low_floats(j->chunk);
-    args.w = &part;
-    args.y = sums;
+    bare.scale = NULL;                 /* the sums of rows with adapters have it */
+    out = vlm_linear_out(a->w);
 
-    for (p = begin; p < end; p += PAIR) {
+    for ( /* void */ ; panels > 0; panels--, p++, y += rows) {
         n0 = p * VLM_PANEL;
-        part = *w;
-        part.N = (end - p < PAIR ? end - p : PAIR) * VLM_PANEL;
-        part.N = w->N - n0 < part.N ? w->N - n0 : part.N;
-        part.w = (uint8_t *) w->w + j->k->packed_bytes(w->type, n0, w->K);
-        part.scale = w->scale == NULL ? NULL : w->scale + n0;
-        part.bias = NULL;
-        part.epilogue = VLM_STORE;
-        part.low = NULL;
+        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
 
-        j->k->linear(&args, 0, (part.N + VLM_PANEL - 1) / VLM_PANEL);
-        wide = widen(j, n0, part.N, sums + (size_t) j->chunk * PAIR * VLM_PANEL);
-        finish(j, n0, part.N, sums, &wide);
+        for (i = 0; i < j->n; i++) {
+            add_tile(j, &j->tile[i], n0, n, t, rows, y);
+        }
+
+        for (i = 0; i < rows; i++) {
+            j->k->epilogue(j->all || low_of(j, t + i, &s) != NULL ? &bare : a->w, n0, n, y[i],
+                           a->y + (t + i) * out);
+        }
     }
 }
 
@@ -257,9 +297,11 @@ void
 vlm_low_embed(const vlm_kernels_t *k, const vlm_linear_t *table, uint32_t t, uint32_t token,
               float *x)
 {
-    float               s, z[VLM_MAX_RANK];
-    uint32_t            i, n;
-    const uint8_t      *a, *b;
+    float               s, z[VLM_MAX_RANK], *y;
+    uint32_t            i;
+    vlm_low_up_t        u = { .ahead = 0 };
+    const float        *in = z;
+    const uint8_t      *a;
     const vlm_low_t    *low;
     const vlm_lows_t   *lows = table->low;
 
@@ -276,9 +318,14 @@ vlm_low_embed(const vlm_kernels_t *k, const vlm_linear_t *table, uint32_t t, uin
         z[i] *= low->scale[0] * s;
     }
 
-    for (i = 0; i < table->K; i += n) {
-        n = table->K - i < VLM_PANEL ? table->K - i : VLM_PANEL;
-        b = (const uint8_t *) low->b + (size_t) i * vlm_type_bytes(lows->type);
-        k->low_up(lows->type, b, low->r, table->K, n, z, 1, 0, x + i);
+    u.type = lows->type;
+    u.r = low->r;
+
+    for (i = 0; i < table->K; i += u.n) {
+        u.n = table->K - i < VLM_PANEL ? table->K - i : VLM_PANEL;
+        u.step = lows->packed ? u.n : table->K;
+        u.b = b_at(lows, low, table->K, 0, i);
+        y = x + i;
+        k->low_up(&u, &in, &y, 1);
     }
 }

@@ -1,10 +1,10 @@
 /*
  * Adds the products of adapters to the linears of the CPU device: see vlm_lows_t.
  *
- * A linear whose rows have adapters goes in two steps of its own after its rows are ready: threads
- * share the products with a, then panels of the matrix, whose sums stay in a thread's scratch until
- * b's products have been added and the epilogue is done.  Rows without an adapter get the bits that
- * they get without this.
+ * A linear whose rows have adapters begins with the products with a, which threads share once the
+ * rows are ready.  Then it goes on as without adapters, but each set of kernels ends a panel with
+ * vlm_low_end(), which adds the products with b to the sums before the epilogue.  Rows without an
+ * adapter get the bits that they get without this.
  */
 
 #ifndef VLM_LOW_H
@@ -12,28 +12,38 @@
 
 #include "ops/kernels.h"
 
-typedef struct {
+#define VLM_LOW_ROWS  12               /* of a tile */
+
+typedef struct {                       /* rows that have the same adapter */
+    const vlm_low_t  *low;
+    uint32_t          n, row[VLM_LOW_ROWS];
+} vlm_low_tile_t;
+
+typedef struct vlm_low_job_s {
     const vlm_kernels_t  *k;
-    vlm_linear_args_t     args;
-    const float          *rows;        /* [T][K] as the matrix reads them, in f32 */
+    const vlm_linear_t   *w;
+    const float          *x;           /* [T][K] as the matrix reads them, in f32 */
+    uint32_t              T;
     uint32_t              first;       /* row of the call that is row 0 here */
     const uint32_t       *row_of;      /* [T] or that of each, from a batch; or NULL */
     uint32_t              rank;        /* of need */
-    float                *z;           /* [T][VLM_LOW_PARTS][rank] */
-    float                *room;        /* [threads][vlm_low_floats()] */
-    uint32_t              chunk;       /* the most rows */
+    float                *z;           /* [T][VLM_LOW_PARTS rank] */
+    vlm_low_tile_t       *tile;        /* [T] at most */
+    uint32_t              n, groups;   /* tiles, groups of a part: set by vlm_low_begin() */
+    int                   all;         /* 1: each row has an adapter */
 } vlm_low_job_t;
 
-/* Floats of a thread's scratch for so many rows. */
-uint64_t vlm_low_floats(uint32_t rows);
-
-/* 1: the matrix has rows of some adapter among rows [0, T) of the job. */
-int vlm_low_wanted(const vlm_low_job_t *j);
-/* Items of the first step, and their work: vlm_threads_run()'s. */
+/* 1: the matrix has something of an adapter for some of the rows. */
+int vlm_low_begin(vlm_low_job_t *j);
+/* Items of the products with a, and their work: vlm_threads_run()'s. */
 uint32_t vlm_low_items(const vlm_low_job_t *j);
 void vlm_low_inputs(void *job, uint32_t begin, uint32_t end, uint32_t thread);
-/* Panels [begin, end). */
-void vlm_low_panels(void *job, uint32_t begin, uint32_t end, uint32_t thread);
+/*
+ * The end of rows [t, t + rows) of panels [p, p + panels), of which y [panels][rows] has the sums,
+ * and is used up: products with b, and the epilogue.
+ */
+void vlm_low_end(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t panels,
+                 uint32_t rows, float y[][VLM_PANEL]);
 
 /* Adds to x [K] what the adapter of row t adds to a table's row of a token. */
 void vlm_low_embed(const vlm_kernels_t *k, const vlm_linear_t *table, uint32_t t, uint32_t token,

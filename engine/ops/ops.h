@@ -83,7 +83,7 @@ typedef struct {
  *   sum over i, in order, of b[i][n] z[p][i], by fused multiply-adds,
  *   z[p][i] = s (a[p][i] x + c[p][i])
  *
- * where s is the part's scale times the row's, and a x is summed as plain/row.c does.  The sum is
+ * where s is the part's scale times the row's, and a x is summed as plain/low.c does.  The sum is
  * added between the matrix's scale and its bias.  A table's rows are picked: a[token][i] is then
  * instead of a[p][i] x.
  */
@@ -111,6 +111,7 @@ typedef struct {                       /* of all adapters, for one matrix */
     uint32_t               parts, places;
     uint32_t               end[VLM_LOW_PARTS];     /* [parts] row after each part's last; */
     int                    in_turn;    /* 1: row n is of part n % parts instead */
+    int                    packed;     /* 1: a and b are in the order of format/low.h */
     const vlm_low_t       *place;      /* [places] */
     const void            *there;      /* place 0 once more, in the device's memory; */
     uint64_t               stride;     /* and bytes from a place to the next */
@@ -281,6 +282,8 @@ struct vlm_basic_s {
        memory, read-only.  VLM_NONE, or NULL: it packs matrices into its own memory. */
     uint32_t  (*order)(const vlm_device_t *d);
     uint64_t  (*packed_bytes)(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K);
+    /* 1: adapters are put in the order of format/low.h (vlm_lows_t). */
+    int       low_packed;
     /* Packs rows [row, row + n) of w, from f32 [n][K] or quantised rows; row is a multiple of 64,
        any thread, different rows at once.  The caller puts scale and bias. */
     void      (*pack)(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);

@@ -186,6 +186,7 @@ vlm_product(const vlm_kernels_t *k, const vlm_linear_t *w, const vlm_activations
     args.s = a->s + pieces;
     args.sum = a->sum + pieces;
     args.y = y;
+    args.low = NULL;
 
     k->linear(&args, 0, (w->N + VLM_PANEL - 1) / VLM_PANEL);
 }

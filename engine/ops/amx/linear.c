@@ -17,6 +17,7 @@
 #include "format/format.h"
 #include "format/int4.h"
 #include "ops/kernels.h"
+#include "ops/low.h"
 
 #define LEAST    12                    /* from so many activation rows on, tiles are faster */
 #define ROWS     256                   /* that go over a piece of a panel together */
@@ -280,6 +281,11 @@ finish_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T,
 {
     size_t    out;
     uint32_t  m, n0, n;
+
+    if (a->low != NULL) {
+        vlm_low_end(a, p, t, 1, T, sums);
+        return;
+    }
 
     out = vlm_linear_out(a->w);
     n0 = p * VLM_PANEL;

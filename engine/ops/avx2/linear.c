@@ -20,6 +20,7 @@
 #include "base/size.h"
 #include "format/int4.h"
 #include "ops/kernels.h"
+#include "ops/low.h"
 
 #define ROWS   4                       /* activation rows of a tile of f32: 8 sums */
 #define TILE   6                       /* of int8: 12 sums of 16 registers */
@@ -548,6 +549,11 @@ finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t panels, uint
 {
     size_t    out;
     uint32_t  i, n0, n;
+
+    if (a->low != NULL) {
+        vlm_low_end(a, p, t, panels, rows, y);
+        return;
+    }
 
     out = vlm_linear_out(a->w);
 

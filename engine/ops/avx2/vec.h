@@ -20,6 +20,7 @@ typedef __m256  vec_t;
 #define vec_div(a, b)    _mm256_div_ps(a, b)
 #define vec_max(a, b)    _mm256_max_ps(a, b)
 #define vec_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define vec_pair(x)      _mm256_castsi256_ps(_mm256_set1_epi64x(x))
 
 #define vec_load_half(p)      vec_load(p)          /* a whole one: there is no other */
 #define vec_load_half_bf16(p) vec_load_bf16(p)

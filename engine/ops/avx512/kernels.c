@@ -16,10 +16,9 @@ void vlm_norm_avx512(const vlm_norm_t *norm, const float *x, uint32_t n, float *
 void vlm_add_four_avx512(const float *const row[4], const float weight[4], uint32_t n,
                        float *x);
 void vlm_quantize_avx512(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
-void vlm_low_down_avx512(vlm_type_t type, const void *a, uint32_t n, uint32_t K, const float *x,
-                         float *y);
-void vlm_low_up_avx512(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
-                       const float *z, uint32_t parts, uint32_t rank, float *y);
+void vlm_low_down_avx512(const vlm_low_down_t *d, const float *const x[], uint32_t m,
+                      float y[][VLM_LOW_GROUP]);
+void vlm_low_up_avx512(const vlm_low_up_t *u, const float *const z[], float *const y[], uint32_t m);
 float vlm_int16_row_avx512(const float *x, uint32_t n, float most, int16_t *q);
 void vlm_segments_int16_avx512(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
                                 uint32_t head, float *scratch);

@@ -20,6 +20,7 @@
 #include "base/size.h"
 #include "format/int4.h"
 #include "ops/kernels.h"
+#include "ops/low.h"
 
 #define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
 #define FEW    3                       /* that read two panels at once: as many sums */
@@ -574,6 +575,11 @@ finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
     int       i;
     size_t    out;
     uint32_t  n0, n;
+
+    if (a->low != NULL) {
+        vlm_low_end(a, p, t, (uint32_t) panels, (uint32_t) rows, y);
+        return;
+    }
 
     out = vlm_linear_out(a->w);
 

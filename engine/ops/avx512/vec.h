@@ -20,6 +20,7 @@ typedef __m512  vec_t;
 #define vec_div(a, b)    _mm512_div_ps(a, b)
 #define vec_max(a, b)    _mm512_max_ps(a, b)
 #define vec_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define vec_pair(x)      _mm512_castsi512_ps(_mm512_set1_epi64(x))
 
 #define vec_load_half(p)      _mm512_maskz_loadu_ps(0xff, p)
 #define vec_store_half(p, x)  _mm512_mask_storeu_ps(p, 0xff, x)

@@ -13,6 +13,7 @@
 
 #include "format/int4.h"
 #include "ops/kernels.h"
+#include "ops/low.h"
 
 #define ROWS   6                       /* activation rows of a tile: 12 sums of 16 registers */
 #define MANY   256                     /* that go over a piece of an int4 panel together */
@@ -229,6 +230,11 @@ finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, uint32_t 
 {
     size_t    out;
     uint32_t  i, n0, n;
+
+    if (a->low != NULL) {
+        vlm_low_end(a, p, t, (uint32_t) panels, rows, y);
+        return;
+    }
 
     out = vlm_linear_out(a->w);
 

@@ -11,10 +11,8 @@ void vlm_norm_plain(const vlm_norm_t *norm, const float *x, uint32_t n, float *y
 void vlm_add_four_plain(const float *const row[4], const float weight[4], uint32_t n,
                        float *x);
 void vlm_quantize_plain(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
-void vlm_low_down_plain(vlm_type_t type, const void *a, uint32_t n, uint32_t K, const float *x,
-                         float *y);
-void vlm_low_up_plain(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
-                       const float *z, uint32_t parts, uint32_t rank, float *y);
+void vlm_low_down_plain(const vlm_low_down_t *d, const float *const x[], uint32_t m,
+                      float y[][VLM_LOW_GROUP]);
 
 
 void

@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "format/int4.h"
 #include "ops/kernels.h"
+#include "ops/low.h"
 #include "ops/plain/fused.h"
 
 
@@ -215,7 +216,7 @@ dot_row(const vlm_linear_args_t *a, uint32_t n, uint32_t t)
 void
 vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    float                acc[VLM_PANEL];
+    float                acc[1][VLM_PANEL];
     size_t               out;
     uint32_t             p, t, i, n0, n;
     const vlm_linear_t  *w = a->w;
@@ -228,10 +229,14 @@ vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 
         for (t = 0; t < a->T; t++) {
             for (i = 0; i < n; i++) {
-                acc[i] = dot_row(a, n0 + i, t);
+                acc[0][i] = dot_row(a, n0 + i, t);
             }
 
-            vlm_epilogue_plain(w, n0, n, acc, a->y + t * out);
+            if (a->low != NULL) {
+                vlm_low_end(a, p, t, 1, 1, acc);
+            } else {
+                vlm_epilogue_plain(w, n0, n, acc[0], a->y + t * out);
+            }
         }
     }
 }
