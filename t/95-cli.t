@@ -34,6 +34,14 @@ my $plan = decode_json($out);
 is($plan->{total}, $plan->{weights} + $plan->{vision} + $plan->{kv} + $plan->{workspace}
    + $plan->{device}, 'the total is the sum of the parts');
 
+# Any directory without adapters will do.
+for my $device (qw(cpu cuda)) {
+    $plan = decode_json((vlm('plan', $DIR, '--json', '--lora', $DIR, '--device', $device))[1]);
+    cmp_ok($plan->{lora}, '>', 0, "a plan for $device has places of adapters");
+    is($plan->{total}, $plan->{weights} + $plan->{vision} + $plan->{lora} + $plan->{kv}
+       + $plan->{workspace} + $plan->{device}, 'which are in its total');
+}
+
 ($rc, $out) = vlm('plan', $DIR, '--memory', '1m');
 is($rc, 1, 'a plan beyond the memory fails');
 like($out, qr/\d+m needed \(weights \d+m, vision \d+m, kv \d+m, workspace \d+m, device \d+m\), memory is 1m/,

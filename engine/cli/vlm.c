@@ -482,10 +482,10 @@ print_json_text(const char *text, size_t bytes)
 static void
 print_json_plan(const vlm_plan_t *p, const vlm_facts_t *f)
 {
-    printf("{\"weights\":%" PRIu64 ",\"vision\":%" PRIu64 ",\"kv\":%" PRIu64
+    printf("{\"weights\":%" PRIu64 ",\"vision\":%" PRIu64 ",\"lora\":%" PRIu64 ",\"kv\":%" PRIu64
            ",\"workspace\":%" PRIu64 ",\"device\":%" PRIu64 ",\"total\":%" PRIu64
-           ",\"assumed\":%s", p->weights, p->vision, p->kv, p->workspace, p->device, p->total,
-           p->assumed ? "true" : "false");
+           ",\"assumed\":%s", p->weights, p->vision, p->lora, p->kv, p->workspace, p->device,
+           p->total, p->assumed ? "true" : "false");
 
     printf(",\"model\":{\"architecture\":\"%s\",\"parameters\":%" PRIu64 ",\"layers\":%u"
            ",\"heads\":%u,\"kv_heads\":%u,\"hidden\":%u,\"mlp\":%u,\"vocab\":%u"
