@@ -1,13 +1,16 @@
 /*
  * Measures the operations of the CPU device at the 3B's shapes, each against its limit.
  *
- *   build/bench-kernels [--ops SET] [--threads N] [--rounds N] [--what matrices|attention]
+ *   build/bench-kernels [--ops SET] [--threads N] [--rounds N] [--what matrices|attention|int4]
  *
  * With --threads 1 the time is the thread's processor time, so other load hardly affects it.
  *
  * The limit of one row times matrices is the read bandwidth, in memory larger than any cache; that
  * of a slice of rows is the int8 rate; that of attention is the rate of f32 multiply-adds.  Each
  * limit is measured in the same run, before its operation.
+ *
+ * int4 is measured in int8's rate: both multiply the same rows, one after the other in each round,
+ * and the limit is that of the bytes that they read.
  */
 
 #include <string.h>
@@ -15,6 +18,7 @@
 #include "bench.h"
 #include "base/cgroup.h"
 #include "base/size.h"
+#include "format/int4.h"
 #include "ops/ops.h"
 
 #define ROWS       256                 /* of a slice */
@@ -26,6 +30,7 @@
 #define VISION_DIM 80
 #define PATCHES    3072
 #define WINDOW     64
+#define INT4_BITS  4.25
 
 typedef struct {
     const char      *name;
@@ -33,6 +38,7 @@ typedef struct {
     uint32_t         N, K;
     int              has_gain;
     vlm_linear_t     w[COPIES];
+    vlm_linear_t     w4[COPIES];       /* of int4 */
 } matrix_t;
 
 typedef struct {
@@ -41,63 +47,80 @@ typedef struct {
     bench_limits_t   *limits;
     const char       *set;
     uint32_t          rounds;
-    int               matrices, attention;         /* measure these */
+    int               matrices, attention, int4;   /* measure these */
     float            *x, *y, *gain;    /* [PATCHES][3 x 1280] and more, for all operations */
     uint32_t         *ids;
     vlm_kv_t          kv[2];             /* in bf16, and in int8 */
 } bench_t;
 
 static matrix_t  matrices[] = {
-    { "qkv", VLM_STORE, 2560, 2048, 1, { { 0 } } },
-    { "o", VLM_ADD, 2048, 2048, 0, { { 0 } } },
-    { "gate_up", VLM_SILU_MUL, 22016, 2048, 1, { { 0 } } },
-    { "down", VLM_ADD, 2048, 11008, 0, { { 0 } } },
-    { "vision_qkv", VLM_STORE, 3840, 1280, 1, { { 0 } } },
-    { "vision_gate_up", VLM_SILU_MUL, 6840, 1280, 1, { { 0 } } },
-    { "vision_down", VLM_ADD, 1280, 3420, 0, { { 0 } } }
+    { "qkv", VLM_STORE, 2560, 2048, 1, { { 0 } }, { { 0 } } },
+    { "o", VLM_ADD, 2048, 2048, 0, { { 0 } }, { { 0 } } },
+    { "gate_up", VLM_SILU_MUL, 22016, 2048, 1, { { 0 } }, { { 0 } } },
+    { "down", VLM_ADD, 2048, 11008, 0, { { 0 } }, { { 0 } } },
+    { "vision_qkv", VLM_STORE, 3840, 1280, 1, { { 0 } }, { { 0 } } },
+    { "vision_gate_up", VLM_SILU_MUL, 6840, 1280, 1, { { 0 } }, { { 0 } } },
+    { "vision_down", VLM_ADD, 1280, 3420, 0, { { 0 } }, { { 0 } } }
 };
 
 #define MATRICES  (sizeof(matrices) / sizeof(matrices[0]))
 #define TEXT      4                    /* the first four are the language model's */
 
+/* Rows that int4 is measured with: sequences, and a slice of a prompt. */
+static const uint32_t  counts[] = { 1, 2, 4, 8, 16, ROWS };
 
+#define COUNTS  (sizeof(counts) / sizeof(counts[0]))
+
+
+/* Copies of a matrix of random values, with rows of so many bytes. */
 static int
-make_matrix(bench_t *b, matrix_t *m, vlm_err_t *err)
+make_copies(bench_t *b, const matrix_t *m, vlm_type_t type, uint64_t row, vlm_linear_t *w,
+            vlm_err_t *err)
 {
     size_t     i;
-    int8_t    *rows;
-    uint8_t   *place;
+    uint8_t   *rows, *place;
     uint32_t   c, state;
     uint64_t   bytes;
 
-    bytes = b->ops->basic->packed_bytes(b->device, VLM_INT8, m->N, m->K);
+    bytes = b->ops->basic->packed_bytes(b->device, type, m->N, m->K);
     place = b->ops->basic->reserve(b->device, COPIES * bytes, err);
-    rows = malloc((size_t) m->N * m->K);
+    rows = malloc(m->N * row);
 
     if (rows == NULL || place == NULL) {
         free(rows);
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u x %u weights", m->N, m->K);
     }
 
-    for (state = 1, i = 0; i < (size_t) m->N * m->K; i++) {
+    for (state = 1, i = 0; i < m->N * row; i++) {
         state = state * 1664525 + 1013904223;
-        rows[i] = (int8_t) ((state >> 24) == 128 ? 0 : state >> 24);
+        rows[i] = (uint8_t) ((state >> 24) == 128 ? 0 : state >> 24);
     }
 
     for (c = 0; c < COPIES; c++) {
-        m->w[c].type = VLM_INT8;
-        m->w[c].epilogue = m->epilogue;
-        m->w[c].N = m->N;
-        m->w[c].K = m->K;
-        m->w[c].scale = b->gain;       /* all ones: the values do not affect the time */
-        m->w[c].w = place + c * bytes;
+        w[c].type = type;
+        w[c].epilogue = m->epilogue;
+        w[c].N = m->N;
+        w[c].K = m->K;
+        w[c].scale = b->gain;          /* all ones: the values do not affect the time */
+        w[c].w = place + c * bytes;
 
-        b->ops->basic->pack(b->device, &m->w[c], 0, m->N, rows);
+        b->ops->basic->pack(b->device, &w[c], 0, m->N, rows);
     }
 
     free(rows);
 
     return 0;
+}
+
+
+static int
+make_matrix(bench_t *b, uint32_t i, vlm_err_t *err)
+{
+    matrix_t  *m = &matrices[i];
+
+    return make_copies(b, m, VLM_INT8, m->K, m->w, err) != 0
+           || (b->int4 && i < TEXT
+               && make_copies(b, m, VLM_INT4, vlm_int4_row_bytes(m->K), m->w4, err) != 0) ? -1 : 0;
 }
 
 
@@ -113,7 +136,7 @@ print(const bench_t *b, const char *name, const char *unit, bench_rounds_t *r)
 
 /* Multiplies T rows by every copy; returns the seconds of one copy. */
 static double
-time_matrix(bench_t *b, matrix_t *m, uint32_t T)
+time_matrix(bench_t *b, const matrix_t *m, const vlm_linear_t *w, uint32_t T)
 {
     double      start;
     uint32_t    c;
@@ -122,7 +145,7 @@ time_matrix(bench_t *b, matrix_t *m, uint32_t T)
     start = bench_now();
 
     for (c = 0; c < COPIES; c++) {
-        b->ops->linear(b->device, &m->w[c], m->has_gain ? &norm : NULL, b->x, T, b->y);
+        b->ops->linear(b->device, &w[c], m->has_gain ? &norm : NULL, b->x, T, b->y);
     }
 
     return (bench_now() - start) / COPIES;
@@ -133,7 +156,7 @@ static void
 measure_matrices(bench_t *b)
 {
     char            name[96];
-    double          values;
+    double          values, seconds;
     uint32_t        i, r;
     bench_rounds_t  one[MATRICES], slice[MATRICES];
 
@@ -145,11 +168,12 @@ measure_matrices(bench_t *b)
             values = (double) matrices[i].N * matrices[i].K;
 
             if (i < TEXT) {
-                bench_add(&one[i], values / time_matrix(b, &matrices[i], 1) / 1e9,
+                bench_add(&one[i], values / time_matrix(b, &matrices[i], matrices[i].w, 1) / 1e9,
                           bench_read_rate(b->limits) / 1e9);
             }
 
-            bench_add(&slice[i], 2 * ROWS * values / time_matrix(b, &matrices[i], ROWS) / 1e9,
+            seconds = time_matrix(b, &matrices[i], matrices[i].w, ROWS);
+            bench_add(&slice[i], 2 * ROWS * values / seconds / 1e9,
                       bench_int8_rate(b->limits) / 1e9);
         }
     }
@@ -162,6 +186,33 @@ measure_matrices(bench_t *b)
 
         (void) snprintf(name, sizeof(name), "kernel_%s_%u", matrices[i].name, ROWS);
         print(b, name, "Gop/s", &slice[i]);
+    }
+}
+
+
+static void
+measure_int4(bench_t *b)
+{
+    char                   name[96];
+    double                 seconds;
+    uint32_t               i, j, r;
+    bench_rounds_t         times[TEXT][COUNTS];
+
+    memset(times, 0, sizeof(times));
+
+    for (r = 0; r < b->rounds; r++) {
+        for (i = 0; i < TEXT * COUNTS; i++) {
+            j = i % COUNTS;
+            seconds = time_matrix(b, &matrices[i / COUNTS], matrices[i / COUNTS].w, counts[j]);
+            seconds /= time_matrix(b, &matrices[i / COUNTS], matrices[i / COUNTS].w4, counts[j]);
+            bench_add(&times[i / COUNTS][j], seconds, 8 / INT4_BITS);
+        }
+    }
+
+    for (i = 0; i < TEXT * COUNTS; i++) {
+        (void) snprintf(name, sizeof(name), "int4_%s_%u", matrices[i / COUNTS].name,
+                        counts[i % COUNTS]);
+        print(b, name, "x", &times[i / COUNTS][i % COUNTS]);
     }
 }
 
@@ -309,8 +360,8 @@ open_bench(bench_t *b, vlm_err_t *err)
         b->gain[i] = 1;
     }
 
-    for (m = 0; m < MATRICES && b->matrices; m++) {
-        if (make_matrix(b, &matrices[m], err) != 0) {
+    for (m = 0; m < MATRICES && (b->matrices || (b->int4 && m < TEXT)); m++) {
+        if (make_matrix(b, m, err) != 0) {
             return -1;
         }
     }
@@ -330,7 +381,7 @@ main(int argc, char **argv)
     const char  *set = NULL;
 
     b.rounds = 5;
-    b.matrices = b.attention = 1;
+    b.matrices = b.attention = b.int4 = 1;
     threads = vlm_processors();
 
     for (i = 1; i + 1 < argc; i += 2) {
@@ -344,14 +395,15 @@ main(int argc, char **argv)
         } else if (strcmp(argv[i], "--what") == 0) {
             b.matrices = strcmp(argv[i + 1], "matrices") == 0;
             b.attention = strcmp(argv[i + 1], "attention") == 0;
+            b.int4 = strcmp(argv[i + 1], "int4") == 0;
         }
     }
 
     if (argc % 2 == 0 || b.rounds < 1 || b.rounds > BENCH_ROUNDS
-        || (!b.matrices && !b.attention))
+        || (!b.matrices && !b.attention && !b.int4))
     {
         fputs("usage: bench-kernels [--ops SET] [--threads N] [--rounds N]"
-              " [--what matrices|attention]\n", stderr);
+              " [--what matrices|attention|int4]\n", stderr);
         return 2;
     }
 
@@ -377,6 +429,10 @@ main(int argc, char **argv)
 
     if (b.matrices) {
         measure_matrices(&b);
+    }
+
+    if (b.int4) {
+        measure_int4(&b);
     }
 
     if (b.attention) {

@@ -1,11 +1,14 @@
 /*
  * Times a whole model: reading a prompt, one more token, a picture, the first token of an answer.
  *
- *   build/bench-model DIR [--ops SET] [--kv int8] [--threads N] [--rounds N] [--label TEXT]
- *                     [--what PART,PART...]
+ *   build/bench-model DIR [--ops SET] [--weights FORM,FORM...] [--kv int8] [--threads N]
+ *                     [--rounds N] [--label TEXT] [--what PART,PART...]
  *
  * The parts are decode, together, prefill, encode and first.  Every round measures the limits of
- * the machine as well.  The names of figures end in "_int8_" and the label (3b).
+ * the machine as well.  The names of figures end in the form of the weights and the label
+ * ("_int8_3b").  Several forms are measured in turn in each round of the first three parts; a
+ * figure "_int4_over_int8_3b" is then the median of the rounds' ratios, and its limit that of the
+ * bytes that a token reads.
  *
  * With --threads 1 times are the thread's processor time: figures of one core and its limits, also
  * on a machine with other load.
@@ -19,6 +22,8 @@
 
 #include "bench.h"
 #include "base/cgroup.h"
+#include "format/int4.h"
+#include "ops/kernels.h"
 #include "run/engine.h"
 
 #define CONTEXT      8448              /* 8k, and room for the rows of a step */
@@ -26,16 +31,62 @@
 #define STEPS        4                 /* of a decode figure in one round */
 #define MOST_TOKENS  2048
 #define TEXT_TOKENS  32                /* beside the picture */
+#define FORMS        2                 /* of weights in one run */
+#define FIGURES      4                 /* of a part */
+
+typedef struct {                       /* a model with weights of one form */
+    vlm_t       *v;
+    const char  *name;                 /* of the form */
+    double       bytes;                /* of the matrices that a token reads */
+    double       values;               /* of the layers' matrices among them */
+} form_t;
 
 typedef struct {
-    vlm_t           *v;
+    form_t           form[FORMS];
+    uint32_t         n_forms;
+    vlm_t           *v;                /* of the form in use */
+    const form_t    *now;              /* and the form */
     bench_limits_t  *limits;
     const char      *label, *what;
     uint32_t         rounds;
     int              salt;             /* makes pictures differ */
-    double           matrix;           /* values of the layers' matrices */
-    double           head;             /* of the head's */
 } bench_t;
+
+
+static void
+use(bench_t *b, uint32_t form)
+{
+    b->now = &b->form[form];
+    b->v = b->now->v;
+}
+
+
+/* Prints a figure of each form, and of two the ratio of their rates; its limit is that of bytes. */
+static void
+print_forms(const bench_t *b, const char *what, bench_rounds_t of[FORMS][FIGURES], uint32_t i)
+{
+    char            name[96];
+    uint32_t        f, r;
+    bench_rounds_t  over;
+
+    memset(&over, 0, sizeof(over));
+
+    for (r = 0; r < of[0][i].n && b->n_forms == FORMS; r++) {
+        bench_add(&over, of[1][i].value[r] / of[0][i].value[r],
+                  b->form[0].bytes / b->form[1].bytes);
+    }
+
+    for (f = 0; f < b->n_forms; f++) {
+        (void) snprintf(name, sizeof(name), "%s_%s_%s", what, b->form[f].name, b->label);
+        bench_print(name, "tokens/s", &of[f][i], 0);
+    }
+
+    if (over.n > 0) {
+        (void) snprintf(name, sizeof(name), "%s_%s_over_%s_%s", what, b->form[1].name,
+                        b->form[0].name, b->label);
+        bench_print(name, "x", &over, 0);
+    }
+}
 
 
 /* ---- steps without the scheduler ----------------------------------------------------------- */
@@ -133,10 +184,9 @@ kv_bytes(const bench_t *b, uint32_t n_ctx)
 static void
 measure_decode(bench_t *b)
 {
-    double                 seconds, bytes;
-    uint32_t               i, r;
-    char                   name[64];
-    bench_rounds_t         rounds[3];
+    double                 seconds;
+    uint32_t               f, i, r;
+    bench_rounds_t         rounds[FORMS][FIGURES];
     static const uint32_t  at[] = { 128, 2048, 8192 };
     static const char     *names[] = { "decode", "decode2k", "decode8k" };
 
@@ -144,15 +194,17 @@ measure_decode(bench_t *b)
 
     for (r = 0; r < b->rounds; r++) {
         for (i = 0; i < 3; i++) {
-            seconds = time_steps(b, 1, at[i]);
-            bytes = b->matrix + b->head + kv_bytes(b, at[i]);
-            bench_add(&rounds[i], 1 / seconds, bench_read_rate(b->limits) / bytes);
+            for (f = 0; f < b->n_forms; f++) {
+                use(b, f);
+                seconds = time_steps(b, 1, at[i]);
+                bench_add(&rounds[f][i], 1 / seconds,
+                          bench_read_rate(b->limits) / (b->now->bytes + kv_bytes(b, at[i])));
+            }
         }
     }
 
     for (i = 0; i < 3; i++) {
-        (void) snprintf(name, sizeof(name), "%s_int8_%s", names[i], b->label);
-        bench_print(name, "tokens/s", &rounds[i], 0);
+        print_forms(b, names[i], rounds, i);
     }
 }
 
@@ -161,25 +213,29 @@ measure_decode(bench_t *b)
 static void
 measure_together(bench_t *b)
 {
+    char                   name[32];
     double                 seconds, bytes;
-    uint32_t               i, r;
-    char                   name[64];
-    bench_rounds_t         rounds[4];
-    static const uint32_t  S[] = { 1, 2, 4, 8 };
+    uint32_t               f, i, r;
+    bench_rounds_t         rounds[FORMS][FIGURES];
+    static const uint32_t  S[FIGURES] = { 1, 2, 4, 8 };
 
     memset(rounds, 0, sizeof(rounds));
 
     for (r = 0; r < b->rounds; r++) {
-        for (i = 0; i < 4; i++) {
-            seconds = time_steps(b, S[i], 128);
-            bytes = b->matrix + b->head + S[i] * kv_bytes(b, 128);
-            bench_add(&rounds[i], S[i] / seconds, S[i] * bench_read_rate(b->limits) / bytes);
+        for (i = 0; i < FIGURES; i++) {
+            for (f = 0; f < b->n_forms; f++) {
+                use(b, f);
+                seconds = time_steps(b, S[i], 128);
+                bytes = b->now->bytes + S[i] * kv_bytes(b, 128);
+                bench_add(&rounds[f][i], S[i] / seconds,
+                          S[i] * bench_read_rate(b->limits) / bytes);
+            }
         }
     }
 
-    for (i = 0; i < 4; i++) {
-        (void) snprintf(name, sizeof(name), "together%u_int8_%s", S[i], b->label);
-        bench_print(name, "tokens/s", &rounds[i], 0);
+    for (i = 0; i < FIGURES; i++) {
+        (void) snprintf(name, sizeof(name), "together%u", S[i]);
+        print_forms(b, name, rounds, i);
     }
 }
 
@@ -187,10 +243,10 @@ measure_together(bench_t *b)
 static void
 measure_prefill(bench_t *b)
 {
+    char                   name[32];
     double                 seconds;
-    uint32_t               i, r;
-    char                   name[64];
-    bench_rounds_t         rounds[3];
+    uint32_t               f, i, r;
+    bench_rounds_t         rounds[FORMS][FIGURES];
     static const uint32_t  tokens[] = { 128, 512, 2048 };
 
     memset(rounds, 0, sizeof(rounds));
@@ -201,14 +257,18 @@ measure_prefill(bench_t *b)
                 continue;              /* the picture is long enough for a steady figure */
             }
 
-            seconds = time_prefill(b, tokens[i]);
-            bench_add(&rounds[i], tokens[i] / seconds, bench_int8_rate(b->limits) / 2 / b->matrix);
+            for (f = 0; f < b->n_forms; f++) {
+                use(b, f);
+                seconds = time_prefill(b, tokens[i]);
+                bench_add(&rounds[f][i], tokens[i] / seconds,
+                          bench_int8_rate(b->limits) / 2 / b->now->values);
+            }
         }
     }
 
     for (i = 0; i < 3; i++) {
-        (void) snprintf(name, sizeof(name), "prefill%u_int8_%s", tokens[i], b->label);
-        bench_print(name, "tokens/s", &rounds[i], 0);
+        (void) snprintf(name, sizeof(name), "prefill%u", tokens[i]);
+        print_forms(b, name, rounds, i);
     }
 }
 
@@ -345,7 +405,8 @@ measure_encode(bench_t *b, vlm_err_t *err)
     }
 
     for (i = 0; i < 2; i++) {
-        (void) snprintf(name, sizeof(name), "encode%s_int8_%s", side_names[i], b->label);
+        (void) snprintf(name, sizeof(name), "encode%s_%s_%s", side_names[i], b->now->name,
+                        b->label);
         bench_print(name, "ms", &rounds[i], 1);
     }
 
@@ -462,16 +523,18 @@ measure_first(bench_t *b, vlm_err_t *err)
 
             tokens = sides[i][0] * sides[i][1] / (28 * 28) + TEXT_TOKENS;
             limit = vision_limit(b, sides[i][0] * sides[i][1] / (14 * 14), 64)
-                    + 2 * b->matrix * tokens / bench_int8_rate(b->limits);
+                    + 2 * b->now->values * tokens / bench_int8_rate(b->limits);
             bench_add(&first[i], ms, limit * 1e3);
             bench_add(&second[i], again, ms);
         }
     }
 
     for (i = 0; i < 2; i++) {
-        (void) snprintf(name, sizeof(name), "ttft%s_int8_%s", side_names[i], b->label);
+        (void) snprintf(name, sizeof(name), "ttft%s_%s_%s", side_names[i], b->now->name,
+                        b->label);
         bench_print(name, "ms", &first[i], 1);
-        (void) snprintf(name, sizeof(name), "again%s_int8_%s", side_names[i], b->label);
+        (void) snprintf(name, sizeof(name), "again%s_%s_%s", side_names[i], b->now->name,
+                        b->label);
         bench_print(name, "ms", &second[i], 0);        /* of the first one's time */
     }
 
@@ -499,28 +562,49 @@ wanted(const bench_t *b, const char *part)
 }
 
 
-static void
-count_matrices(bench_t *b)
+static double
+bytes_of(const vlm_linear_t *w)
 {
-    uint32_t            i;
+    double  bytes = w->type == VLM_INT4 ? VLM_INT4_GROUP / (double) VLM_BLOCK
+                                        : vlm_type_bytes(w->type);
+
+    return bytes * w->N * w->K;
+}
+
+
+static void
+count_matrices(form_t *f)
+{
+    uint32_t            i, j;
     const vlm_layer_t  *l;
-    const vlm_model_t  *m = &b->v->sched.model;
+    const vlm_model_t  *m = &f->v->sched.model;
+
+    f->bytes = bytes_of(&m->head);
 
     for (i = 0; i < m->config.text.layers; i++) {
         l = &m->layer[i];
-        b->matrix += (double) l->qkv.N * l->qkv.K + (double) l->o.N * l->o.K
-                     + (double) l->up.N * l->up.K + (double) l->down.N * l->down.K;
-    }
 
-    b->head = (double) m->head.N * m->head.K;
+        const vlm_linear_t  *const of[] = { &l->qkv, &l->o, &l->up, &l->down };
+
+        for (j = 0; j < 4; j++) {
+            f->bytes += bytes_of(of[j]);
+            f->values += (double) of[j]->N * of[j]->K;
+        }
+    }
 }
 
 
 static int
 run(bench_t *b, vlm_err_t *err)
 {
-    pass(b, 1, 0, 1, 1);               /* wakes threads, touches memory */
-    pass(b, SLOTS, 128, 1, 1);
+    uint32_t  f;
+
+    for (f = 0; f < b->n_forms; f++) {
+        use(b, f);
+        pass(b, 1, 0, 1, 1);           /* wakes threads, touches memory */
+        pass(b, SLOTS, 128, 1, 1);
+    }
+
     (void) bench_read_rate(b->limits);
 
     if (wanted(b, "decode")) {
@@ -535,13 +619,39 @@ run(bench_t *b, vlm_err_t *err)
         measure_prefill(b);
     }
 
-    if ((wanted(b, "encode") && measure_encode(b, err) != 0)
-        || (wanted(b, "first") && measure_first(b, err) != 0))
-    {
-        return -1;
+    for (f = 0; f < b->n_forms; f++) {
+        use(b, f);
+
+        if ((wanted(b, "encode") && measure_encode(b, err) != 0)
+            || (wanted(b, "first") && measure_first(b, err) != 0))
+        {
+            return -1;
+        }
     }
 
     return 0;
+}
+
+
+/* "int8,int4" */
+static int
+read_forms(bench_t *b, char *names)
+{
+    char        *name, *rest;
+    vlm_err_t    err;
+    vlm_type_t   type;
+
+    b->n_forms = 0;
+
+    for (name = strtok_r(names, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
+        if (b->n_forms == FORMS || vlm_weights_find(name, &type, &err) != 0) {
+            return -1;
+        }
+
+        b->form[b->n_forms++].name = vlm_weights_name(type);
+    }
+
+    return b->n_forms == 0 ? -1 : 0;
 }
 
 
@@ -556,6 +666,8 @@ read_options(bench_t *b, vlm_conf_t *conf, int argc, char **argv)
     conf->slots = SLOTS;
     b->rounds = 5;
     b->label = "3b";
+    b->n_forms = 1;
+    b->form[0].name = vlm_weights_name(conf->weights);
 
     if (argc < 2 || argc % 2 != 0) {
         return -1;
@@ -567,6 +679,10 @@ read_options(bench_t *b, vlm_conf_t *conf, int argc, char **argv)
     for (i = 2; i < argc; i += 2) {
         if (strcmp(argv[i], "--ops") == 0) {
             conf->ops = argv[i + 1];
+        } else if (strcmp(argv[i], "--weights") == 0) {
+            if (read_forms(b, argv[i + 1]) != 0) {
+                return -1;
+            }
         } else if (strcmp(argv[i], "--kv") == 0) {
             conf->kv_int8 = strcmp(argv[i + 1], "int8") == 0;
         } else if (strcmp(argv[i], "--threads") == 0) {
@@ -587,33 +703,50 @@ read_options(bench_t *b, vlm_conf_t *conf, int argc, char **argv)
 }
 
 
+static int
+load(form_t *f, vlm_conf_t *conf, vlm_stat_t *stat, vlm_err_t *err)
+{
+    if (vlm_weights_find(f->name, &conf->weights, err) != 0
+        || (f->v = vlm_open(conf, err)) == NULL || vlm_load(f->v, err) != 0)
+    {
+        return -1;
+    }
+
+    /* A quantised cache is read into memory during the first answers; measuring begins later. */
+
+    for (vlm_stat(f->v, stat); stat->filling; vlm_stat(f->v, stat)) {
+        (void) usleep(10000);
+    }
+
+    count_matrices(f);
+
+    return 0;
+}
+
+
 int
 main(int argc, char **argv)
 {
     int          rc;
     char         device[64];
     bench_t      b = { 0 };
+    uint32_t     f;
     vlm_err_t    err = { VLM_OK, "" };
     vlm_conf_t   conf;
     vlm_stat_t   stat;
 
     if (read_options(&b, &conf, argc, argv) != 0) {
-        fputs("usage: bench-model DIR [--ops SET] [--kv int8] [--threads N] [--rounds N] [--label TEXT] "
-              "[--what decode,together,prefill,encode,first]\n", stderr);
+        fputs("usage: bench-model DIR [--ops SET] [--weights FORM,FORM] [--kv int8] [--threads N]\n"
+              "       [--rounds N] [--label TEXT] [--what decode,together,prefill,encode,first]\n",
+              stderr);
         return 2;
     }
 
-    b.v = vlm_open(&conf, &err);
-
-    if (b.v == NULL || vlm_load(b.v, &err) != 0) {
-        fprintf(stderr, "bench-model: %s\n", err.text);
-        return 1;
-    }
-
-    /* A quantised cache is read into memory during the first answers; measuring begins later. */
-
-    for (vlm_stat(b.v, &stat); stat.filling; vlm_stat(b.v, &stat)) {
-        (void) usleep(10000);
+    for (f = 0; f < b.n_forms; f++) {
+        if (load(&b.form[f], &conf, &stat, &err) != 0) {
+            fprintf(stderr, "bench-model: %s\n", err.text);
+            return 1;
+        }
     }
 
     /* "cpu, avx512, 2 threads" */
@@ -622,9 +755,8 @@ main(int argc, char **argv)
     *strchr(device, ',') = '\0';
     fprintf(stderr, "# %s\n", stat.device);
 
-    count_matrices(&b);
     b.limits = bench_limits_open(device, conf.threads ? conf.threads : vlm_processors(),
-                                 (uint64_t) (b.matrix + b.head));
+                                 (uint64_t) b.form[0].values);
 
     if (b.limits == NULL) {
         fputs("bench-model: no memory for measuring the machine\n", stderr);
@@ -637,7 +769,10 @@ main(int argc, char **argv)
     }
 
     bench_limits_close(b.limits);
-    vlm_close(b.v);
+
+    for (f = 0; f < b.n_forms; f++) {
+        vlm_close(b.form[f].v);
+    }
 
     return rc == 0 ? 0 : 1;
 }

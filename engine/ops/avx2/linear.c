@@ -8,9 +8,8 @@
  * within 2 * 128 * 127, because activations are at most 127, and so are weights, but for the -128
  * that a quantised checkpoint may have.
  *
- * int4 with one activation row is multiplied as it lies: sums of q x are taken in 16 bits, 8 times
- * 2 * 15 * 127 at most, and then multiplied by the step.  With more rows a piece of a panel becomes
- * int8 first.
+ * int4 is multiplied as it lies: sums of q x are taken in 16 bits, 8 times 2 * 15 * 127 at most,
+ * and then multiplied by the step.
  *
  * Each output is summed in the order of k whatever T is, and the bits equal the plain version's.
  */
@@ -24,6 +23,7 @@
 
 #define ROWS   4                       /* activation rows of a tile of f32: 8 sums */
 #define TILE   6                       /* of int8: 12 sums of 16 registers */
+#define TILE4  4                       /* of int4: 8 */
 #define MANY   256                     /* that go over a piece of a panel together */
 #define AHEAD  3072                    /* bytes to prefetch, into the second cache */
 
@@ -390,6 +390,48 @@ vlm_int4_piece_avx2(const uint8_t *from, uint32_t groups, uint32_t flip, uint8_t
 }
 
 
+/* A piece of up to TILE4 activation rows, and the sums of its groups. */
+typedef struct {
+    int8_t   q[TILE4][VLM_PIECE];
+    int16_t  sum[TILE4][VLM_INT4_GROUPS];
+    float    s[TILE4];
+} few_t;
+
+
+static int16_t
+sum_group(const int8_t *q)
+{
+    __m128i  half;
+    __m256i  x, ones = _mm256_set1_epi8(1);
+
+    x = _mm256_add_epi16(_mm256_maddubs_epi16(ones, _mm256_loadu_si256((const __m256i *) q)),
+                         _mm256_maddubs_epi16(ones, _mm256_loadu_si256((const __m256i *) q + 1)));
+    x = _mm256_madd_epi16(x, _mm256_set1_epi16(1));
+    half = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    half = _mm_hadd_epi32(half, half);
+
+    return (int16_t) (_mm_cvtsi128_si32(half) + _mm_extract_epi32(half, 1));
+}
+
+
+/* `groups` of a piece of rows that are `values` apart, with scales that are `pieces` apart. */
+static void
+take_piece(few_t *f, const int8_t *q, size_t values, const float *s, size_t pieces,
+           uint32_t groups, uint32_t rows)
+{
+    uint32_t  m, g;
+
+    for (m = 0; m < rows; m++, q += values, s += pieces) {
+        memcpy(f->q[m], q, groups * VLM_BLOCK);
+        f->s[m] = *s;
+
+        for (g = 0; g < VLM_INT4_GROUPS; g++) {
+            f->sum[m][g] = g < groups ? sum_group(q + g * VLM_BLOCK) : 0;
+        }
+    }
+}
+
+
 static inline __m256i
 pairs_with(__m256i w, const int8_t *q)
 {
@@ -401,114 +443,147 @@ pairs_with(__m256i w, const int8_t *q)
 }
 
 
-/* The sums of 8 rows of a panel, vector j of it, over a piece; sum has those of each group's x. */
-static inline __attribute__((always_inline)) __m256i
-sum_int4(const uint8_t *piece, uint32_t groups, uint32_t j, const int8_t *q,
-         const int16_t sum[VLM_INT4_GROUPS])
+/* The bases of 8 rows of weights times the sums of a piece: of groups 0 and 2, and of 1 and 3. */
+static inline __m256i
+sum_bases(__m256i bases, const int16_t sum[VLM_INT4_GROUPS])
 {
-    __m256i         dot, low, high, x, steps, bases, step, mask = _mm256_set1_epi8(15);
+    __m256i  even, odd;
+
+    even = _mm256_srai_epi16(_mm256_slli_epi16(bases, 8), 8);
+    odd = _mm256_srai_epi16(bases, 8);
+    even = _mm256_madd_epi16(even, _mm256_set1_epi32((uint16_t) sum[0] | (int32_t) sum[2] * 65536));
+    odd = _mm256_madd_epi16(odd, _mm256_set1_epi32((uint16_t) sum[1] | (int32_t) sum[3] * 65536));
+
+    return _mm256_add_epi32(even, odd);
+}
+
+
+/* Rows of weights 8 j and on, of a piece, against `rows` activation rows. */
+static inline __attribute__((always_inline)) void
+tile_int4(const uint8_t *piece, uint32_t groups, uint32_t j, const few_t *f, int rows,
+          float y[][VLM_PANEL])
+{
+    int             m;
+    __m256          acc;
+    __m256i         dot[TILE4], even[TILE4], odd[TILE4], x, low, high, step;
     uint32_t        g, w;
-    const uint8_t  *numbers = piece + groups * VLM_INT4_NIBBLES + 32 * j;
+    const int8_t   *q;
+    const uint8_t  *numbers = piece + groups * VLM_INT4_NIBBLES + 32 * j, *at = piece + 32 * j;
+    const __m256i   mask = _mm256_set1_epi8(15);
 
-    steps = _mm256_load_si256((const __m256i *) numbers);
-    bases = _mm256_load_si256((const __m256i *) (numbers + VLM_INT4_NUMBERS));
+    x = _mm256_load_si256((const __m256i *) (numbers + VLM_INT4_NUMBERS));
 
-    /* bases of groups 0 and 2, and of 1 and 3, times the sums of x */
-
-    dot = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16(bases, 8), 8),
-                            _mm256_set1_epi32((uint16_t) sum[0] | (int32_t) sum[2] * 65536));
-    dot = _mm256_add_epi32(dot, _mm256_madd_epi16(_mm256_srai_epi16(bases, 8),
-                            _mm256_set1_epi32((uint16_t) sum[1] | (int32_t) sum[3] * 65536)));
-
-    for (g = 0; g < groups; g++, piece += VLM_INT4_NIBBLES, q += VLM_BLOCK) {
-        low = high = _mm256_setzero_si256();
-
-        for (w = 0; w < VLM_BLOCK / 2; w += 4) {
-            x = _mm256_load_si256((const __m256i *) (piece + VLM_PANEL * w + 32 * j));
-            low = _mm256_add_epi16(low, pairs_with(_mm256_and_si256(x, mask), q + w));
-            x = _mm256_and_si256(_mm256_srli_epi16(x, 4), mask);
-            high = _mm256_add_epi16(high, pairs_with(x, q + VLM_BLOCK / 2 + w));
-        }
-
-        step = take_step(steps, g);
-        dot = _mm256_add_epi32(dot, _mm256_madd_epi16(low, step));
-        dot = _mm256_add_epi32(dot, _mm256_madd_epi16(high, step));
+    for (m = 0; m < rows; m++) {
+        dot[m] = sum_bases(x, f->sum[m]);
     }
 
-    return dot;
-}
-
-
-static void
-sum_groups(const int8_t *q, uint32_t groups, int16_t sum[VLM_INT4_GROUPS])
-{
-    int16_t   all;
-    uint32_t  g, i;
-
-    for (g = 0; g < VLM_INT4_GROUPS; g++) {
-        for (all = 0, i = 0; g < groups && i < VLM_BLOCK; i++) {
-            all = (int16_t) (all + q[g * VLM_BLOCK + i]);
+    for (g = 0, q = f->q[0]; g < groups; g++, q += VLM_BLOCK / 2) {
+        for (m = 0; m < rows; m++) {
+            even[m] = odd[m] = _mm256_setzero_si256();
         }
 
-        sum[g] = all;
-    }
-}
+        for (w = 0; w < VLM_BLOCK / 2; w += 4, at += 4 * VLM_PANEL, q += 4) {
+            x = _mm256_load_si256((const __m256i *) at);
+            low = _mm256_and_si256(x, mask);
+            high = _mm256_and_si256(_mm256_srli_epi16(x, 4), mask);
 
-
-/* One activation row against one panel, or two side by side. */
-static void
-multiply_one4(const vlm_linear_args_t *a, const uint8_t *panel, int panels, float y[][VLM_PANEL])
-{
-    int             p;
-    size_t          next;
-    __m256          acc, scale;
-    int16_t         sum[VLM_INT4_GROUPS];
-    uint32_t        k, groups, j, i, values;
-    const uint8_t  *piece;
-
-    values = vlm_blocks(a->w->K) * VLM_BLOCK;
-    next = vlm_int4_panel_bytes(a->w->K);
-    memset(y, 0, (size_t) panels * sizeof(y[0]));
-
-    for (k = 0; k < values; k += VLM_PIECE) {
-        groups = (values - k < VLM_PIECE ? values - k : VLM_PIECE) / VLM_BLOCK;
-        sum_groups(a->q + k, groups, sum);
-        scale = _mm256_set1_ps(a->s[k / VLM_PIECE]);
-
-        for (p = 0; p < panels; p++) {
-            piece = panel + (size_t) p * next;
-
-            for (j = 0; j < 8; j++) {
-                for (i = 0; i < groups * 4; i++) {
-                    _mm_prefetch((const char *) piece + VLM_INT4_NIBBLES * VLM_INT4_GROUPS
-                                 + (j * 16 + i) * 64, _MM_HINT_T1);
-                }
-
-                acc = _mm256_load_ps(y[p] + 8 * j);
-                acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(sum_int4(piece, groups, j,
-                                                                         a->q + k, sum)), acc);
-                _mm256_store_ps(y[p] + 8 * j, acc);
+            for (m = 0; m < rows; m++) {
+                even[m] = _mm256_add_epi16(even[m], pairs_with(low, q + m * VLM_PIECE));
+                odd[m] = _mm256_add_epi16(odd[m], pairs_with(high, q + m * VLM_PIECE
+                                                             + VLM_BLOCK / 2));
             }
         }
 
-        panel += groups * VLM_INT4_NIBBLES + 2 * VLM_INT4_NUMBERS;
+        step = take_step(_mm256_load_si256((const __m256i *) numbers), g);
+
+        for (m = 0; m < rows; m++) {
+            x = _mm256_add_epi32(_mm256_madd_epi16(even[m], step),
+                                 _mm256_madd_epi16(odd[m], step));
+            dot[m] = _mm256_add_epi32(dot[m], x);
+        }
+    }
+
+    for (m = 0; m < rows; m++) {
+        acc = _mm256_fmadd_ps(_mm256_set1_ps(f->s[m]), _mm256_cvtepi32_ps(dot[m]),
+                              _mm256_load_ps(y[m] + 8 * j));
+        _mm256_store_ps(y[m] + 8 * j, acc);
+    }
+}
+
+
+/* The number of rows is a constant in each call; bring: the next piece, or NULL. */
+static void
+tile4(const uint8_t *piece, uint32_t groups, const few_t *f, uint32_t rows, const uint8_t *bring,
+      float y[][VLM_PANEL])
+{
+    uint32_t  j, i;
+
+    for (j = 0; j < VLM_PANEL / 8; j++) {
+        for (i = 0; bring != NULL && i < VLM_INT4_NIBBLES / 128; i++) {
+            _mm_prefetch((const char *) bring + (j * 16 + i) * 64, _MM_HINT_T1);
+        }
+
+        switch (rows) {
+        case 1:
+            tile_int4(piece, groups, j, f, 1, y);
+            break;
+        case 2:
+            tile_int4(piece, groups, j, f, 2, y);
+            break;
+        case 3:
+            tile_int4(piece, groups, j, f, 3, y);
+            break;
+        default:
+            tile_int4(piece, groups, j, f, TILE4, y);
+        }
+    }
+}
+
+
+/* Rows t .. t + T, at most MANY, against one panel, or two of which each piece goes in turn. */
+static void
+multiply_int4(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t panels, uint32_t t,
+              uint32_t T, float y[][VLM_PANEL])
+{
+    few_t           f __attribute__((aligned(32)));
+    size_t          next, pieces;
+    uint32_t        i, k, p, groups, rows, tiles, values, bytes;
+    const uint8_t  *piece;
+
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
+    pieces = vlm_pieces(a->w->K);
+    next = vlm_int4_panel_bytes(a->w->K);
+    memset(y, 0, (size_t) panels * T * sizeof(y[0]));
+
+    for (k = 0; k < values; k += VLM_PIECE, panel += bytes) {
+        groups = (values - k < VLM_PIECE ? values - k : VLM_PIECE) / VLM_BLOCK;
+        bytes = groups * VLM_INT4_NIBBLES + 2 * VLM_INT4_NUMBERS;
+        tiles = (T + TILE4 - 1) / TILE4;
+
+        for (i = 0; i < T; i += rows, tiles--) {
+            rows = (T - i + tiles - 1) / tiles;
+            take_piece(&f, a->q + (t + i) * (size_t) values + k, values,
+                       a->s + (t + i) * pieces + k / VLM_PIECE, pieces, groups, rows);
+
+            for (p = 0; p < panels; p++) {
+                piece = panel + p * next;
+                tile4(piece, groups, &f, rows, i == 0 ? piece + bytes : NULL, y + p * T + i);
+            }
+        }
     }
 }
 
 
 /*
  * Rows t .. t + T, at most MANY, against a panel: a piece of it is read once for all rows, in tiles
- * of about the same size, and of int4 becomes int8 first.  The first tile, 8 weight rows at a time,
- * brings the next piece.
+ * of about the same size.  The first tile, 8 weight rows at a time, brings the next piece.
  */
 static void
 multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_t T,
                float y[][VLM_PANEL])
 {
-    int             int4 = a->w->type == VLM_INT4;
     size_t          pieces;
     int16_t         x[TILE][VLM_PIECE] __attribute__((aligned(32)));
-    uint8_t         made[VLM_PIECE * VLM_PANEL] __attribute__((aligned(32)));
     uint32_t        i, k, n, row, rows, tiles, values;
     const uint8_t  *piece, *bring;
 
@@ -518,13 +593,8 @@ multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uin
 
     for (k = 0; k < values; k += n) {
         n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
-        piece = int4 ? made : panel;
-
-        if (int4) {
-            vlm_int4_piece_avx2(panel, n / VLM_BLOCK, 0, made);
-        }
-
-        panel += int4 ? n / 2 * VLM_PANEL + 2 * VLM_INT4_NUMBERS : n * VLM_PANEL;
+        piece = panel;
+        panel += n * VLM_PANEL;
         tiles = (T + TILE - 1) / TILE;
 
         for (i = 0; i < T; i += rows, tiles--) {
@@ -532,8 +602,7 @@ multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uin
             widen(a->q + (t + i) * (size_t) values + k, values, n, rows, x);
 
             for (row = 0; row < VLM_PANEL; row += 8) {
-                bring = i > 0 || row % 16 != 0 || (int4 && row >= VLM_PANEL / 2)
-                        ? NULL : panel + (size_t) row * n;
+                bring = i > 0 || row % 16 != 0 ? NULL : panel + (size_t) row * n;
                 tile((const int8_t *) piece + 4 * row, x, a->s + (t + i) * pieces + k / VLM_PIECE,
                      pieces, n, bring, (int) rows, (float (*)[VLM_PANEL]) (y[i] + row));
             }
@@ -595,23 +664,24 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
     float           y[MANY][VLM_PANEL] __attribute__((aligned(32)));
     uint64_t        bytes;
-    uint32_t        p, t, rows, panels;
+    uint32_t        p, t, rows, panels, pair;
     const uint8_t  *panel;
 
     bytes = vlm_packed_bytes_avx2(a->w->type, VLM_PANEL, a->w->K);
+    pair = a->w->type == VLM_INT4 ? MANY / 2 : a->w->type == VLM_INT8 ? 1 : 0;
 
     for (p = begin; p < end; p += panels) {
         panel = (const uint8_t *) a->w->w + p * bytes;
-        panels = vlm_takes_int8(a->w->type) && a->T == 1 && end - p >= 2 ? 2 : 1;
+        panels = end - p >= 2 && a->T <= pair ? 2 : 1;
 
         for (t = 0; t < a->T; t += rows) {
             if (!vlm_takes_int8(a->w->type)) {
                 rows = a->T - t >= ROWS ? ROWS : 1;
                 multiply_float(a, panel, t, rows, y);
 
-            } else if (a->T == 1 && a->w->type == VLM_INT4) {
-                rows = 1;
-                multiply_one4(a, panel, (int) panels, y);
+            } else if (a->w->type == VLM_INT4) {
+                rows = a->T - t < MANY ? a->T - t : MANY;
+                multiply_int4(a, panel, panels, t, rows, y);
 
             } else if (a->T == 1) {
                 rows = 1;

@@ -10,6 +10,10 @@
  * several streams, each up to the end of its page, and two together come closer to the memory's
  * bandwidth than one.
  *
+ * int4 with few rows is multiplied as it lies: the sum of a group's four bits times x is taken in a
+ * register, and then multiplied by the step; bases are multiplied with the sum of the group's x.
+ * With more rows a piece of a panel becomes int8 first.
+ *
  * Each output is summed in the order of k whatever T is, so a row's result does not depend on its
  * neighbours, and the bits equal the plain version's: f32 and bf16 by fused multiply-adds in its
  * order, int8 by exact sums whose pieces are added in its order by the same.
@@ -25,10 +29,13 @@
 #define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
 #define FEW    3                       /* that read two panels at once: as many sums */
 #define ALONE  4                       /* that go as one tile */
-#define FEW4   2                       /* of int4 whose values stay in registers */
+#define FEW4   4                       /* of int4 that go as one tile: as few */
+#define SOME4  16                      /* of int4 whose values stay in registers */
 #define MANY   256                     /* that go over a piece of a panel together */
 #define FAR    3072                    /* bytes to prefetch, into the second cache */
 #define NEAR   512                     /* and into the first */
+#define FAR4   1536                    /* the same of int4, which has two values in a byte */
+#define NEAR4  256
 
 
 uint64_t
@@ -192,13 +199,13 @@ dot_step(__m512i sum, __m512i w, __m512i x)
  * into the first.  The code is inline assembly, because each prefetch must stand beside a load:
  * compilers group the prefetches, the loads run ahead of them, and the bandwidth drops by a tenth.
  */
-static inline __m512i
-load_ahead(const uint8_t *p)
+static inline __attribute__((always_inline)) __m512i
+load_ahead(const uint8_t *p, int far, int near)
 {
     __m512i  w;
 
     __asm__("prefetcht1 %2\n\tprefetcht0 %3\n\tvmovdqa64 %1, %0"
-            : "=v"(w) : "m"(*(const __m512i *) p), "m"(p[FAR]), "m"(p[NEAR]));
+            : "=v"(w) : "m"(*(const __m512i *) p), "m"(p[far]), "m"(p[near]));
 
     return w;
 }
@@ -208,7 +215,8 @@ load_ahead(const uint8_t *p)
 typedef enum {
     CACHED,                            /* in a near cache: nothing */
     STREAM,                            /* in memory: a later step of the same weights */
-    HALF                               /* in the second cache: half of the next piece */
+    HALF,                              /* in the second cache: half of the next piece */
+    WHOLE                              /* there, too: all of the next piece */
 } from_t;
 
 /* Activation rows as a product reads them, from one value on. */
@@ -258,7 +266,7 @@ tile_int8(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, 
                 at = panel + p * next;
 
                 for (j = 0; j < 4; j++) {
-                    w[j] = from == STREAM ? load_ahead(at + 64 * j)
+                    w[j] = from == STREAM ? load_ahead(at + 64 * j, FAR, NEAR)
                                           : _mm512_load_si512(at + 64 * j);
                 }
 
@@ -355,84 +363,152 @@ vlm_int4_piece_avx512(const uint8_t *from, uint32_t groups, uint32_t flip, uint8
 }
 
 
-/* One group of `panels` panels against `rows` activation rows. */
-static inline __attribute__((always_inline)) void
-sum_group(const uint8_t *from, const uint8_t *numbers, size_t next, uint32_t g, rows_t r,
-          int panels, int rows, __m512i dot[][4])
+/*
+ * A piece of up to FEW4 activation rows.  The sums of its groups' values are pairs of 16 bits, of
+ * groups 0 and 2 and of groups 1 and 3, as bases are multiplied with them.
+ */
+typedef struct {
+    int8_t   q[FEW4][VLM_PIECE];
+    int32_t  sum[FEW4][2];
+    float    s[FEW4];
+} few_t;
+
+
+static inline void
+sum_groups(const __m512i v[VLM_INT4_GROUPS], int32_t sum[2])
 {
-    int       m, p, j;
-    int32_t   four[2];
-    group_t   of[4];
-    __m512i   x, low[4], high[4];
-    uint32_t  w;
+    __m128i  all;
+    __m256i  half;
+    __m512i  s[VLM_INT4_GROUPS], ones = _mm512_set1_epi16(1);
+    uint32_t g;
 
-    for (p = 0; p < panels; p++, from += next, numbers += next) {
-        for (j = 0; j < 4; j++) {
-            of[j] = load_group(numbers, g, j, VLM_FLIP);
+    for (g = 0; g < VLM_INT4_GROUPS; g++) {
+        s[g] = dot_step(_mm512_setzero_si512(), _mm512_set1_epi8(1), v[g]);
+    }
+
+    s[0] = _mm512_madd_epi16(_mm512_packs_epi32(s[0], s[1]), ones);
+    s[2] = _mm512_madd_epi16(_mm512_packs_epi32(s[2], s[3]), ones);
+    s[0] = _mm512_madd_epi16(_mm512_packs_epi32(s[0], s[2]), ones);
+    half = _mm256_add_epi32(_mm512_castsi512_si256(s[0]), _mm512_extracti64x4_epi64(s[0], 1));
+    all = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    all = _mm_shufflelo_epi16(_mm_packs_epi32(all, all), _MM_SHUFFLE(3, 1, 2, 0));
+    _mm_storel_epi64((__m128i *) sum, all);
+}
+
+
+static void
+take_piece(few_t *f, rows_t r, uint32_t groups, uint32_t rows)
+{
+    __m512i   v[VLM_INT4_GROUPS];
+    uint32_t  m, g;
+
+    for (m = 0; m < rows; m++, r.q += r.values, r.s += r.pieces) {
+        for (g = 0; g < VLM_INT4_GROUPS; g++) {
+            v[g] = g < groups ? _mm512_loadu_si512(r.q + g * VLM_BLOCK) : _mm512_setzero_si512();
+            _mm512_store_si512(f->q[m] + g * VLM_BLOCK, v[g]);
         }
 
-        for (w = 0; w < VLM_BLOCK / 2; w += 4) {
-            for (j = 0; j < 4; j++) {
-                x = load_ahead(from + VLM_PANEL * w + 64 * j);
-                low[j] = values_of(x, of[j]);
-                high[j] = values_of(_mm512_srli_epi16(x, 4), of[j]);
-            }
-
-            for (m = 0; m < rows; m++) {
-                memcpy(&four[0], r.q + m * r.values + w, 4);
-                memcpy(&four[1], r.q + m * r.values + VLM_BLOCK / 2 + w, 4);
-
-                for (j = 0; j < 4; j++) {
-                    dot[p * rows + m][j] = dot_step(dot[p * rows + m][j], low[j],
-                                                    _mm512_set1_epi32(four[0]));
-                    dot[p * rows + m][j] = dot_step(dot[p * rows + m][j], high[j],
-                                                    _mm512_set1_epi32(four[1]));
-                }
-            }
-        }
+        sum_groups(v, f->sum[m]);
+        f->s[m] = *r.s;
     }
 }
 
 
-/* tile_int8() of int4 panels, whose values become int8 in registers. */
-static inline __attribute__((always_inline)) void
-tile_int4(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int panels, int rows,
-          float y[][VLM_PANEL])
+/* dot_step() with four values of x, the same ones for all rows of weights. */
+static inline __m512i
+dot_four(__m512i sum, __m512i w, const int8_t *x)
 {
-    int             i, j;
-    __m512          acc, scale;
-    __m512i         dot[2 * FEW4][4], v;
-    uint32_t        k, g, groups;
-    const uint8_t  *numbers;
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int32_t *) x));
 
-    for (k = 0; k < n; k += groups * VLM_BLOCK, r.s++, r.sum++) {
-        groups = (n - k < VLM_PIECE ? n - k : VLM_PIECE) / VLM_BLOCK;
-        numbers = panel + groups * VLM_INT4_NIBBLES;
+    return sum;
+}
 
-        for (i = 0; i < panels * rows; i++) {
-            v = _mm512_set1_epi32(-128 * r.sum[(size_t) (i % rows) * r.pieces]);
 
-            for (j = 0; j < 4; j++) {
-                dot[i][j] = v;
+/* Adds group g to sums: the step times the products of x with four bits, summed in registers. */
+static inline __attribute__((always_inline)) void
+add_group(const uint8_t *from, const uint8_t *steps, uint32_t g, const few_t *f, from_t where,
+          const uint8_t *bring, int rows, int32_t sum[][VLM_PANEL])
+{
+    int            m, j, lines = where == WHOLE ? 4 : where == HALF ? 2 : 0;
+    __m512i        t[FEW4][4], x, low, high, step, *to;
+    uint32_t       w;
+    const int8_t  *q = f->q[0] + g * VLM_BLOCK;
+
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < 4; j++) {
+            t[m][j] = _mm512_setzero_si512();
+        }
+    }
+
+    bring += g * (VLM_BLOCK / 8) * 64 * (uint32_t) lines;
+
+    for (w = 0; w < VLM_BLOCK / 2; w += 4, q += 4, from += 4 * VLM_PANEL) {
+        for (j = 0; j < lines; j++, bring += 64) {
+            _mm_prefetch((const char *) bring, _MM_HINT_T1);
+        }
+
+        for (j = 0; j < 4; j++) {
+            x = where == STREAM ? load_ahead(from + 64 * j, FAR4, NEAR4)
+                                : _mm512_load_si512(from + 64 * j);
+            low = _mm512_and_si512(x, _mm512_set1_epi8(15));
+            high = _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
+
+            for (m = 0; m < rows; m++) {
+                t[m][j] = dot_four(t[m][j], low, q + m * VLM_PIECE);
+                t[m][j] = dot_four(t[m][j], high, q + m * VLM_PIECE + VLM_BLOCK / 2);
             }
         }
+    }
 
-        for (g = 0; g < groups; g++, panel += VLM_INT4_NIBBLES, r.q += VLM_BLOCK) {
-            sum_group(panel, numbers, next, g, r, panels, rows, dot);
+    for (j = 0; j < 4; j++) {
+        step = _mm512_srl_epi32(_mm512_load_si512(steps + 64 * j),
+                                _mm_cvtsi32_si128((int) (8 * g)));
+        step = _mm512_and_si512(step, _mm512_set1_epi32(255));
+
+        for (m = 0; m < rows; m++) {
+            to = (__m512i *) (sum[m] + 16 * j);
+            *to = _mm512_add_epi32(*to, _mm512_mullo_epi32(t[m][j], step));
         }
+    }
 
-        for (i = 0; i < panels * rows; i++) {
-            scale = _mm512_set1_ps(r.s[(size_t) (i % rows) * r.pieces]);
+    __asm__ volatile("" ::: "memory");             /* sums stay there, and the registers are t's */
+}
 
-            for (j = 0; j < 4; j++) {
-                acc = _mm512_load_ps(y[i] + 16 * j);
-                acc = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(dot[i][j]), acc);
-                _mm512_store_ps(y[i] + 16 * j, acc);
-            }
+
+/* A piece of an int4 panel against `rows` activation rows: tile_int8() of values of four bits. */
+static inline __attribute__((always_inline)) void
+tile_int4(const uint8_t *piece, uint32_t groups, const few_t *f, from_t where,
+          const uint8_t *bring, int rows, float y[][VLM_PANEL])
+{
+    int             m, j;
+    int32_t         sum[FEW4][VLM_PANEL] __attribute__((aligned(64)));
+    __m512          acc;
+    __m512i         even, odd, dot;
+    uint32_t        g;
+    const uint8_t  *numbers = piece + groups * VLM_INT4_NIBBLES;
+
+    for (j = 0; j < 4; j++) {
+        odd = _mm512_load_si512(numbers + VLM_INT4_NUMBERS + 64 * j);
+        even = _mm512_srai_epi16(_mm512_slli_epi16(odd, 8), 8);
+        odd = _mm512_srai_epi16(odd, 8);
+
+        for (m = 0; m < rows; m++) {
+            dot = _mm512_madd_epi16(even, _mm512_set1_epi32(f->sum[m][0]));
+            dot = _mm512_add_epi32(dot, _mm512_madd_epi16(odd, _mm512_set1_epi32(f->sum[m][1])));
+            _mm512_store_si512(sum[m] + 16 * j, dot);
         }
+    }
 
-        panel += 2 * VLM_INT4_NUMBERS;
-        __asm__ volatile("" ::: "memory");
+    for (g = 0; g < groups; g++, piece += VLM_INT4_NIBBLES) {
+        add_group(piece, numbers, g, f, where, bring, rows, sum);
+    }
+
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < 4; j++) {
+            acc = _mm512_cvtepi32_ps(_mm512_load_si512(sum[m] + 16 * j));
+            acc = _mm512_fmadd_ps(_mm512_set1_ps(f->s[m]), acc, _mm512_load_ps(y[m] + 16 * j));
+            _mm512_store_ps(y[m] + 16 * j, acc);
+        }
     }
 }
 
@@ -545,24 +621,43 @@ tile(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, int p
 }
 
 
-/* int4 weights, all values of up to FEW4 rows. */
-static void
-tile4(const uint8_t *panel, size_t next, rows_t r, int panels, int rows, float y[][VLM_PANEL])
+static inline __attribute__((always_inline)) void
+tile4_of(const uint8_t *piece, uint32_t groups, const few_t *f, from_t where,
+         const uint8_t *bring, int rows, float y[][VLM_PANEL])
 {
-    uint32_t  n = (uint32_t) r.values;
-
-    switch (panels == 2 ? -rows : rows) {
-    case -1:
-        tile_int4(panel, next, r, n, 2, 1, y);
-        break;
-    case -2:
-        tile_int4(panel, next, r, n, 2, 2, y);
-        break;
+    switch (rows) {
     case 1:
-        tile_int4(panel, next, r, n, 1, 1, y);
+        tile_int4(piece, groups, f, where, bring, 1, y);
+        break;
+    case 2:
+        tile_int4(piece, groups, f, where, bring, 2, y);
+        break;
+    case 3:
+        tile_int4(piece, groups, f, where, bring, 3, y);
         break;
     default:
-        tile_int4(panel, next, r, n, 1, 2, y);
+        tile_int4(piece, groups, f, where, bring, FEW4, y);
+    }
+}
+
+
+/* The same of int4 weights, for up to FEW4 rows, one of STREAM; bring: what the tile brings. */
+static void
+tile4(const uint8_t *piece, uint32_t groups, const few_t *f, from_t where, const uint8_t *bring,
+      int rows, float y[][VLM_PANEL])
+{
+    switch (where) {
+    case STREAM:
+        tile_int4(piece, groups, f, STREAM, bring, 1, y);
+        break;
+    case HALF:
+        tile4_of(piece, groups, f, HALF, bring, rows, y);
+        break;
+    case WHOLE:
+        tile4_of(piece, groups, f, WHOLE, bring, rows, y);
+        break;
+    default:
+        tile4_of(piece, groups, f, CACHED, bring, rows, y);
     }
 }
 
@@ -610,13 +705,48 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         panel = (const uint8_t *) a->w->w + p * bytes;
         memset(y, 0, (size_t) panels * a->T * sizeof(y[0]));
 
-        if (a->w->type == VLM_INT4) {
-            tile4(panel, bytes, r, panels, (int) a->T, y);
-        } else {
-            tile(panel, bytes, r, (uint32_t) r.values, STREAM, panels, (int) a->T, y);
+        tile(panel, bytes, r, (uint32_t) r.values, STREAM, panels, (int) a->T, y);
+        finish(a, p, 0, panels, (int) a->T, y);
+    }
+}
+
+
+/*
+ * Up to SOME4 activation rows against int4, a piece in tiles of about the same size, of which the
+ * first ones bring the next piece.  Two panels in turn, a piece of each, would halve the bandwidth.
+ */
+static void
+multiply_few4(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
+{
+    few_t           f __attribute__((aligned(64)));
+    float           y[SOME4][VLM_PANEL] __attribute__((aligned(64)));
+    from_t          where;
+    uint32_t        p, t, k, groups, rows, tiles, part, values;
+    const uint8_t  *piece, *next;
+
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
+    piece = (const uint8_t *) a->w->w + begin * vlm_int4_panel_bytes(a->w->K);
+
+    for (p = begin; p < end; p++) {
+        memset(y, 0, a->T * sizeof(y[0]));
+
+        for (k = 0; k < values; k += VLM_PIECE) {
+            groups = (values - k < VLM_PIECE ? values - k : VLM_PIECE) / VLM_BLOCK;
+            next = piece + groups * VLM_INT4_NIBBLES + 2 * VLM_INT4_NUMBERS;
+            tiles = (a->T + FEW4 - 1) / FEW4;
+
+            for (t = 0, part = 0; t < a->T; t += rows, part++) {
+                rows = (a->T - t + tiles - part - 1) / (tiles - part);
+                where = a->T == 1 ? STREAM : tiles == 1 ? WHOLE : part < 2 ? HALF : CACHED;
+                take_piece(&f, rows_from(a, t, k), groups, rows);
+                tile4(piece, groups, &f, where, next + part * groups * VLM_INT4_NIBBLES / 2,
+                      (int) rows, y + t);
+            }
+
+            piece = next;
         }
 
-        finish(a, p, 0, panels, (int) a->T, y);
+        finish(a, p, 0, 1, (int) a->T, y);
     }
 }
 
@@ -716,8 +846,8 @@ vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         return;
     }
 
-    if (a->T <= (int4 ? FEW4 : ALONE)) {
-        multiply_few(a, begin, end);
+    if (a->T <= (int4 ? SOME4 : ALONE)) {
+        int4 ? multiply_few4(a, begin, end) : multiply_few(a, begin, end);
         return;
     }
 
