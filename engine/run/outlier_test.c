@@ -318,8 +318,8 @@ outliers_in_products_of_30_times_cost_half_more_at_most_and_of_200_stay_below_a_
 
 
 /*
- * Three of the demo's five layers have matrices of four bits.  Outliers in products cost these as
- * many times more than int8 as everything else does.
+ * All five layers of the demo have matrices of four bits.  Outliers in products cost these as many
+ * times more than int8 as everything else does.
  */
 static void
 outliers_behind_norms_change_int4_as_little_as_int8(void **state)
