@@ -462,7 +462,7 @@ clean:
 
 .PHONY: bench-programs gpu all help module tools engine run demo-eval bench test test-programs engine-tests \
         request-fuzz \
-        fixtures checkpoints soak \
+        fixtures checkpoints soak documents deps-documents pdf-tests \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck deps-arm64 test-arm64 test-compilers test-page test-clients test-outside test-tsan \
         test-valgrind bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
