@@ -18,6 +18,7 @@ mmproj=${MMPROJ:-}
 lora=${LORA:-}
 alias=
 thinking=auto
+tools=call
 user=
 url=http://127.0.0.1:$port
 
@@ -61,6 +62,10 @@ curl -s -m 2 -o /dev/null "$url/" || rc=$?
 case $model in /*) ;; *) model=$root/$model ;; esac
 case $mmproj in /*|'') ;; *) mmproj=$root/$mmproj ;; esac
 
+# The demo's models were not trained to call tools.  Chat programs send tools with
+# every message, which these models' context has no room for.
+case $model in "$root"/demo/*) tools=ignore ;; esac
+
 # The name of the model whose adapters were first served by these requests.
 if [ "${model%/}" = "$root/demo/model-bloom" ]; then
     lora=${lora:-demo/adapters}
@@ -79,7 +84,7 @@ mkdir -p run/store run/tmp
 [ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run run/store run/tmp
 
 sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model${mmproj:+ mmproj=$mmproj}|" \
-    -e "s|@THINKING@|$thinking|" -e "s|@LORA@|$lora|" -e "s|@ALIAS@|$alias|" -e "s|@USER@|$user|" \
+    -e "s|@THINKING@|$thinking|" -e "s|@LORA@|$lora|" -e "s|@ALIAS@|$alias|" -e "s|@TOOLS@|$tools|" -e "s|@USER@|$user|" \
     conf/run.conf.in > run/nginx.conf
 
 nginx=$(command -v nginx || echo /usr/sbin/nginx)

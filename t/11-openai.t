@@ -10,7 +10,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 703;
+plan tests => repeat_each() * 691;
 
 run_tests();
 
@@ -83,16 +83,6 @@ sub broken {
 }
 
 sub image { { type => 'image_url', image_url => { url => url($_[0]), detail => 'low' } } }
-
-# A request of Open WebUI's server, as its source builds it, with its 36 tools and
-# the fields of its page.
-sub open_webui {
-    my ($path, $name) = @_;
-
-    open my $in, '<', "t/fixtures/open-webui/$name.json" or die "$name: $!";
-
-    return "POST $path\n" . join('', <$in>) =~ s/\n\z//r;
-}
 
 # Makes a tool in the form of clients.
 sub tool {
@@ -924,30 +914,6 @@ $main::named = { type => 'function', function => { name => 'grasp' } };
 [200, 200, 200, 400]
 --- response_body_like eval
 [qr/"marks":\[\{"label":null,"type":"box","xy":\[(?:[\d.]+,){3}[\d.]+\]\}/, qr/"delta":\{"marks":\[\{"type":"box","xy":\[(?:[\d.]+,){3}[\d.]+\],"label":null\}/, qr/^(?!.*"marks")/, qr/task is neither general, grounding/]
-
-
-
-=== TEST 46: requests of Open WebUI are answered with tools ignore
---- http_config eval
-(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 4; tools ignore;/; $text
---- request eval
-[main::open_webui('/v1/chat/completions', 'chat'), main::open_webui('/v1/chat/completions', 'title'), main::open_webui('/api/chat', 'ollama')]
---- error_code eval
-[200, 200, 200]
---- response_body_like eval
-[qr/"delta":\{"content":.*"usage":\{.*data: \[DONE\]\n\n$/s, qr/"finish_reason":"(?:length|stop)"/, qr/"done":true/]
-
-
-
-=== TEST 47: with tools refuse they are refused with a remedy
---- http_config eval
-(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 48; tools refuse;/; $text
---- request eval
-[main::open_webui('/v1/chat/completions', 'chat'), main::open_webui('/v1/chat/completions', 'title'), main::open_webui('/api/chat', 'ollama')]
---- error_code eval
-[400, 200, 400]
---- response_body_like eval
-[qr/demo does not support tools: leave tools out, or have \\"tools ignore\\" in vlm_engine/, qr/"choices"/, qr/^\{"error":"demo does not support tools/]
 
 
 

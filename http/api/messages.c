@@ -562,6 +562,32 @@ ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
 }
 
 
+/* some chat programs send more tools with every message than the context has
+   room for; their user sees this sentence */
+
+static void
+ngx_http_vlm_messages_too_long(ngx_http_vlm_messages_t *m)
+{
+    size_t                 len, tools;
+    ngx_http_vlm_error_t  *e;
+
+    e = &m->ctx->error;
+    tools = m->tools ? ngx_strlen(m->tools) : 0;
+
+    if (tools <= m->text || e->err.code != VLM_ELIMIT || e->code == NULL
+        || ngx_strcmp(e->code, "context_length_exceeded") != 0)
+    {
+        return;
+    }
+
+    len = ngx_strlen(e->err.text);
+
+    (void) snprintf(e->err.text + len, sizeof(e->err.text) - len,
+                    " %zu bytes of it are tools: send fewer, or have a larger "
+                    "\"context\" or \"tools ignore\" in vlm_engine.", tools);
+}
+
+
 ngx_int_t
 ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
 {
@@ -603,6 +629,10 @@ ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
     rc = ngx_http_vlm_fit(m->ctx, parts, n);
 
     free(parts);
+
+    if (rc != NGX_OK) {
+        ngx_http_vlm_messages_too_long(m);
+    }
 
     return rc;
 }
@@ -820,7 +850,9 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
     free(worded);
 
     if (ctx->prompt == NULL) {
-        return ngx_http_vlm_fail_engine(ctx, NULL, "context_length_exceeded");
+        (void) ngx_http_vlm_fail_engine(ctx, NULL, "context_length_exceeded");
+        ngx_http_vlm_messages_too_long(m);
+        return NGX_ERROR;
     }
 
     /* the engine owns the pictures now */
