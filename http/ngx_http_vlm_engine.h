@@ -11,7 +11,7 @@
 
 #include "ngx_http_vlm.h"
 #include "base/budget.h"
-#include "base/constraint.h"
+#include "api/constraint.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/losses.h"

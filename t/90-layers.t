@@ -186,7 +186,7 @@ my %code = map { $_ => code($_) } @PRODUCT;
 }
 
 none('lib/ knows neither nginx nor the engine',
-     qr{\bngx_|^\s*#\s*include\s*"(?!base/|store/|robobrain/|document/)}, @LIB);
+     qr{\bngx_|^\s*#\s*include\s*"(?!base/|api/|store/|robobrain/|document/)}, @LIB);
 
 
 none('http/ and lib/ call no realpath()', qr/\brealpath\s*\(/, @HTTP, @LIB);

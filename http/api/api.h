@@ -10,7 +10,7 @@
 
 
 #include "../status/status.h"
-#include "base/calls.h"
+#include "api/calls.h"
 
 
 /*

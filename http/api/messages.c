@@ -11,7 +11,7 @@
 
 #include "messages.h"
 #include "base/base64.h"
-#include "base/calls.h"
+#include "api/calls.h"
 #include "robobrain/task.h"
 
 

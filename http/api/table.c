@@ -2,7 +2,7 @@
 /*
  * The fields of requests that control an answer: one table of all interfaces,
  * and the function that reads an object by it.  The LoRA service's fields,
- * which are read as pydantic reads them, are in lib/base/lite_fields.c.
+ * which are read as pydantic reads them, are in lib/api/lite_fields.c.
  *
  * Fields that are not in the table are ignored, as clients send more of them
  * each year, and Ollama's options may be those of another runner; a known one

@@ -2,7 +2,7 @@
 /*
  * POST /generate-lite, the endpoint of a LoRA service: a prompt as it stands
  * goes on, with an adapter or without, and the answer's text is made fit to be
- * shown, or to be a translation (lib/base/lite.c).
+ * shown, or to be a translation (lib/api/lite.c).
  *
  * There an error of the generation is a 500 whatever its cause, and so it is
  * here for an adapter or a model that does not exist, with the same text.
@@ -11,7 +11,7 @@
 
 #include "../messages.h"
 #include "../model.h"
-#include "base/lite.h"
+#include "api/lite.h"
 
 
 #define NGX_HTTP_VLM_LITE_WRONG   422          /* status: fields are wrong */

@@ -1,13 +1,13 @@
 
 /*
  * POST /v1/responses: a chat by the names of the Responses interface.  The
- * request becomes that of a chat (lib/base/responses.c); the answer is a list
+ * request becomes that of a chat (lib/api/responses.c); the answer is a list
  * of items, messages and calls, whole or as events.  Nothing is stored.
  */
 
 
 #include "openai.h"
-#include "base/responses.h"
+#include "api/responses.h"
 
 
 /* fields that the answer repeats; those that are absent have these values */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/lite.h"
+#include "api/lite.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 

@@ -1,6 +1,6 @@
 /* The fields of POST /generate-lite, and the errors of a 422: see lite.h. */
 
-#include "base/lite.h"
+#include "api/lite.h"
 
 #include <math.h>
 #include <stdio.h>

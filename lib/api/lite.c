@@ -1,6 +1,6 @@
 /* The text of an answer to POST /generate-lite: see lite.h. */
 
-#include "base/lite.h"
+#include "api/lite.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/constraint.h"
+#include "api/constraint.h"
 
 static vlm_constraint_t  c;
 static vlm_err_t         err;

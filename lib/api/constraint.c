@@ -1,6 +1,6 @@
 /* Reads the form that a request wants its answer to have. */
 
-#include "base/constraint.h"
+#include "api/constraint.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 
 #define _GNU_SOURCE                    /* memmem() */
 
-#include "base/calls.h"
+#include "api/calls.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/calls.h"
+#include "api/calls.h"
 
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/json_out.h"
-#include "base/responses.h"
+#include "api/responses.h"
 
 
 static void

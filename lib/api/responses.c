@@ -1,6 +1,6 @@
 /* Requests of the Responses interface, as requests of chats. */
 
-#include "base/responses.h"
+#include "api/responses.h"
 
 #include <string.h>
 

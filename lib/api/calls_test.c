@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/calls.h"
+#include "api/calls.h"
 
 #define OPEN  "<tool_call>"
 #define END   "</tool_call>"
