@@ -620,9 +620,9 @@ draw_page(const pdf_job_t *job, int out, PopplerDocument *document)
     scale = sqrt(job->pixels / (width * height));
     scale = MIN(scale, MIN(MAX_DPI / 72, (VLM_PDF_SIDE - 1) / MAX(width, height)));
 
-    /* ceil() in draw() would go above the limit. */
-    while (ceil(width * scale) * ceil(height * scale) > job->pixels && scale * width > 2) {
-        scale -= 0.5 / MAX(width, height);
+    /* Sides are rounded up, to one pixel at least. */
+    while (MAX(ceil(width * scale), 1) * MAX(ceil(height * scale), 1) > job->pixels) {
+        scale *= 0.99;
     }
 
     surface = draw(page, width, height, scale);
