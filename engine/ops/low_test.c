@@ -44,10 +44,11 @@ values(vlm_type_t type, size_t n, uint64_t seed)
 {
     float     *x = floats(n, VLM_RANDOM, seed);
     size_t     i;
-    uint16_t  *h = (uint16_t *) x;
+    uint16_t   h;
 
     for (i = 0; type == VLM_BF16 && i < n; i++) {
-        h[i] = vlm_f32_bf16(x[i]);
+        h = vlm_f32_bf16(x[i]);
+        memcpy((char *) x + i * sizeof(h), &h, sizeof(h));
     }
 
     return x;
