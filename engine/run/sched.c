@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 
 int
@@ -212,13 +213,15 @@ is_over(vlm_t *v)
 int
 vlm_sched_run(vlm_t *v, vlm_err_t *err)
 {
+    int        refused;
     uint32_t   i;
     vlm_err_t  stopped = { VLM_ECANCELLED, "the server is stopping" };
 
     for ( ;; ) {
         drop_cancelled(v);
+        refused = vlm_adapters_put(v, err) != 0;
 
-        if (vlm_adapters_put(v, err) != 0) {
+        if (refused) {
             if (err->code != VLM_EMEMORY) {
                 break;
             }
@@ -236,8 +239,12 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
             break;
         }
 
-        if (count_jobs(v) == 0) {
-            continue;                  /* for the sake of an adapter alone */
+        if (count_jobs(v) == 0) {      /* an adapter alone; a device without memory gets time */
+            if (refused) {
+                (void) nanosleep(&(struct timespec) { .tv_nsec = 10000000 }, NULL);
+            }
+
+            continue;
         }
 
         vlm_sched_read(v);
