@@ -1,5 +1,5 @@
 /*
- * What adapters add to products, and to rows of the embedding table: see vlm_lows_t in
+ * The sums that adapters add to products and to rows of the embedding table: see vlm_lows_t in
  * engine/ops/ops.h.
  *
  * Two launches go before a product.  `low_down` multiplies an activation row by the rows of its

@@ -284,7 +284,7 @@ call(gbnf_t *g, rule_t *of, vlm_strand_t *out)
 
     if (of->own == 0) {
         if (g->n_own == VLM_RULES) {
-            return refuse(&g->r, "has more than 13 rules that stand within themselves");
+            return refuse(&g->r, "has more than 12 rules beside root that stand within themselves");
         }
 
         g->own[g->n_own++] = of;
@@ -309,7 +309,7 @@ call(gbnf_t *g, rule_t *of, vlm_strand_t *out)
 }
 
 
-/* What a rule stands for. */
+/* The meaning of a rule. */
 static int
 rule(vlm_reader_t *r, vlm_strand_t *out)
 {

@@ -190,7 +190,7 @@ ways_from(rules_t *r, uint32_t i, uint32_t state)
 }
 
 
-/* What is wrong with a rule, or NULL. */
+/* The reason why a rule is refused, or NULL. */
 static const char *
 find_wrong(rules_t *r, uint32_t i)
 {

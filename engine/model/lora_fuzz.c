@@ -1,6 +1,7 @@
 /*
- * Fuzz target: adapter_model.safetensors of an adapter, read for matrices of each order.  What is
- * accepted fits in a place, and what vlm_lora_check() refuses is refused by vlm_lora_read().
+ * Fuzz target: adapter_model.safetensors of an adapter, read for matrices of each order.  A file
+ * that is accepted fits in a place, and one that vlm_lora_check() refuses is refused by
+ * vlm_lora_read().
  */
 
 #include <fcntl.h>

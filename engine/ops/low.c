@@ -233,7 +233,7 @@ add_shift(const vlm_low_job_t *j, add_t *a, const uint32_t row[VLM_LOW_ROWS])
 }
 
 
-/* What the adapter of a tile adds to those of its rows that are among [t, t + rows). */
+/* Adds the part of a tile's adapter to those of its rows that are among [t, t + rows). */
 static void
 add_tile(const vlm_low_job_t *j, const vlm_low_tile_t *tile, uint32_t n0, uint32_t n, uint32_t t,
          uint32_t rows, float y[][VLM_PANEL])
