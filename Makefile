@@ -128,13 +128,21 @@ PDF_LIBS       = $(LDFLAGS) $(shell pkg-config --libs $(PDF_PKGS)) -lm
 # The sanitizers reserve more memory than the reader may have, so it is built without them.
 documents: build/vlm-pdf
 
-build/vlm-pdf: $(PDF_SRCS) $(wildcard pdf/*.h) lib/document/frame.h | deps-documents
+PDF_DEPS       = $(wildcard pdf/*.h lib/base/*.h) lib/document/frame.h build/pdf/built-with
+
+build/pdf/built-with: FORCE | deps-documents
+	@mkdir -p $(@D)
+	@echo '$(PDF_CC)' "$$($(CC) --version | head -n 1)" "$$(pkg-config --modversion $(PDF_PKGS))" >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+build/vlm-pdf: $(PDF_SRCS) $(PDF_DEPS)
 	@mkdir -p $(@D)
 	$(PDF_CC) -o $@ $(PDF_SRCS) $(PDF_LIBS)
 
-build/pdf/%_test: pdf/%_test.c pdf/%.c $(wildcard pdf/*.h) | deps-documents
-	@mkdir -p $(@D)
-	$(PDF_CC) -o $@ $< pdf/$*.c $(PDF_LIBS) -lcmocka
+PDF_TESTED     = $(filter-out pdf/vlm_pdf.c pdf/pages.c,$(PDF_SRCS))
+
+build/pdf/%_test: pdf/%_test.c $(PDF_TESTED) $(PDF_DEPS)
+	$(PDF_CC) -o $@ $< $(PDF_TESTED) $(PDF_LIBS) -lcmocka
 
 
 # ---- run ----------------------------------------------------------------------------------------

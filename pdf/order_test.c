@@ -1,5 +1,6 @@
 /* The order of reading: columns of prose, headings over them, tables. */
 
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -71,6 +72,9 @@ rows_stay(void **state)
     };
     const pdf_piece_t  header[] = { { 50, 250, 40 }, { 350, 550, 40 } };
     const pdf_piece_t  one[] = { { 50, 250, 40 }, { 60, 240, 41 }, { 50, 250, 40 } };
+    const pdf_piece_t  nowhere[] = {
+        { 50, 280, 40 }, { 320, 550, 41 }, { NAN, NAN, 39 }, { 320, 549, 40 }, { 50, 280, 40 }
+    };
     const size_t       wanted[] = { 0, 1, 2, 3, 4, 5 };
 
     (void) state;
@@ -79,6 +83,7 @@ rows_stay(void **state)
     check(header, wanted, COUNT(header));
     check(one, wanted, COUNT(one));
     check(one, wanted, 0);
+    check(nowhere, wanted, COUNT(nowhere));
 }
 
 

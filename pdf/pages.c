@@ -3,14 +3,11 @@
 #include "pdf.h"
 
 #include <cairo.h>
-#include <errno.h>
 #include <fontconfig/fontconfig.h>
 #include <math.h>
 #include <poppler.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "document/frame.h"
 #include "order.h"
 
 #define SEEN_DPI   50.0                    /* of the picture in which words are looked for */
@@ -26,49 +23,12 @@ typedef struct {
 } page_text_t;
 
 
-static int
-write_all(int out, const void *data, size_t bytes)
-{
-    ssize_t      n;
-    const char  *p = data;
-
-    while (bytes > 0) {
-        n = write(out, p, bytes);
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-
-        if (n < 0) {
-            return -1;
-        }
-
-        p += n;
-        bytes -= (size_t) n;
-    }
-
-    return 0;
-}
-
-
-static int
-write_head(int out, vlm_frame_kind_t kind, size_t bytes)
-{
-    char  head[VLM_FRAME_HEAD];
-
-    if (bytes > VLM_FRAME_MAX) {
-        return -1;
-    }
-
-    vlm_frame_write_head(head, kind, (uint32_t) bytes);
-
-    return write_all(out, head, sizeof(head));
-}
-
-
-/* Control characters become spaces; a text that is not UTF-8 is cut.  The bytes that are left. */
+/*
+ * Control characters become spaces, and so do line feeds unless they are kept; a text that is not
+ * UTF-8 is cut.  The bytes that are left.
+ */
 static size_t
-clean(char *text, size_t bytes)
+clean(char *text, size_t bytes, int keep_lines)
 {
     size_t       i;
     const char  *end;
@@ -78,7 +38,9 @@ clean(char *text, size_t bytes)
     }
 
     for (i = 0; i < bytes; i++) {
-        if (((unsigned char) text[i] < 0x20 && text[i] != '\n') || text[i] == 0x7f) {
+        if (((unsigned char) text[i] < 0x20 && !(keep_lines && text[i] == '\n'))
+            || text[i] == 0x7f)
+        {
             text[i] = ' ';
         }
     }
@@ -94,9 +56,9 @@ write_error(int out, const char *sentence)
     size_t  bytes;
 
     g_strlcpy(text, sentence, sizeof(text));
-    bytes = clean(text, strlen(text));
+    bytes = clean(text, strlen(text), 0);
 
-    return write_head(out, VLM_FRAME_ERROR, bytes) || write_all(out, text, bytes) ? -1 : 0;
+    return pdf_write_frame(out, VLM_FRAME_ERROR, text, bytes);
 }
 
 
@@ -309,7 +271,7 @@ append_page(page_text_t *t, PopplerPage *page, uint32_t *left)
         all.pieces = g_array_new(FALSE, FALSE, sizeof(pdf_piece_t));
         all.sources = g_array_new(FALSE, FALSE, sizeof(source_t));
 
-        find_pieces(&all, text, clean(text, strnlen(text, VLM_PDF_TEXT / 2)), boxes, n_boxes);
+        find_pieces(&all, text, clean(text, strnlen(text, VLM_PDF_TEXT / 2), 1), boxes, n_boxes);
         append_pieces(t, &all, left);
 
         g_array_free(all.pieces, TRUE);
@@ -323,7 +285,7 @@ append_page(page_text_t *t, PopplerPage *page, uint32_t *left)
 
 /* ---- fields -------------------------------------------------------------------------------- */
 
-/* What somebody has filled in; NULL: nothing, or nothing that is text. */
+/* The value that was filled in; NULL: none, or none that is text. */
 static char *
 field_value(PopplerFormField *field)
 {
@@ -367,7 +329,7 @@ append_fields(page_text_t *t, PopplerPage *page, uint32_t *left)
 
         if (value != NULL && *value != '\0' && t->text->len < VLM_PDF_TEXT / 2) {
             append_separator(t, '\n', left);
-            append_text(t, value, clean(value, strnlen(value, VLM_PDF_TEXT / 2 - 1)), &box, 0,
+            append_text(t, value, clean(value, strnlen(value, VLM_PDF_TEXT / 2 - 1), 1), &box, 0,
                         left);
         }
 
@@ -497,9 +459,9 @@ write_page(int out, PopplerPage *page, uint32_t number, const page_text_t *t)
         .text_bytes = (uint32_t) t->text->len
     };
 
-    return write_head(out, VLM_FRAME_PAGE, sizeof(head) + bytes + t->text->len)
-           || write_all(out, &head, sizeof(head)) || write_all(out, t->words->data, bytes)
-           || write_all(out, t->text->str, t->text->len) ? -1 : 0;
+    return pdf_write_head(out, VLM_FRAME_PAGE, sizeof(head) + bytes + t->text->len)
+           || pdf_write(out, &head, sizeof(head)) || pdf_write(out, t->words->data, bytes)
+           || pdf_write(out, t->text->str, t->text->len) ? -1 : 0;
 }
 
 
@@ -568,7 +530,7 @@ read_pages(const pdf_job_t *job, int out, PopplerDocument *document, uint32_t to
         return write_error(out, "damaged: none of its pages can be read");
     }
 
-    return write_head(out, VLM_FRAME_END, 4) || write_all(out, &n, 4) ? -1 : 0;
+    return pdf_write_frame(out, VLM_FRAME_END, &n, 4);
 }
 
 
@@ -586,15 +548,23 @@ write_picture(int out, uint32_t number, cairo_surface_t *surface)
 {
     int             rc;
     GByteArray     *png;
+    const uint32_t  none = 0;
     const uint32_t  head[3] = { number, (uint32_t) cairo_image_surface_get_width(surface),
                                 (uint32_t) cairo_image_surface_get_height(surface) };
-    const uint32_t  none = 0;
 
     png = g_byte_array_new();
-    rc = cairo_surface_write_to_png_stream(surface, append, png) != CAIRO_STATUS_SUCCESS
-         || write_head(out, VLM_FRAME_PICTURE, sizeof(head) + png->len)
-         || write_all(out, head, sizeof(head)) || write_all(out, png->data, png->len)
-         || write_head(out, VLM_FRAME_END, 4) || write_all(out, &none, 4) ? -1 : 0;
+
+    if (cairo_surface_write_to_png_stream(surface, append, png) != CAIRO_STATUS_SUCCESS
+        || png->len > VLM_FRAME_MAX - sizeof(head))
+    {
+        rc = write_error(out, "the page's picture is too large");
+
+    } else {
+        rc = pdf_write_head(out, VLM_FRAME_PICTURE, sizeof(head) + png->len)
+             || pdf_write(out, head, sizeof(head)) || pdf_write(out, png->data, png->len)
+             || pdf_write_frame(out, VLM_FRAME_END, &none, 4) ? -1 : 0;
+    }
+
     g_byte_array_free(png, TRUE);
 
     return rc;
@@ -653,12 +623,11 @@ write_info(int out, PopplerDocument *document, uint32_t pages, uint32_t to_read)
     bytes = 0;
 
     if (title != NULL) {
-        g_strdelimit(title, "\n", ' ');
-        bytes = clean(title, strnlen(title, VLM_FRAME_TITLE));
+        bytes = clean(title, strnlen(title, VLM_FRAME_TITLE), 0);
     }
 
-    rc = write_head(out, VLM_FRAME_INFO, sizeof(numbers) + bytes)
-         || write_all(out, numbers, sizeof(numbers)) || write_all(out, title, bytes) ? -1 : 0;
+    rc = pdf_write_head(out, VLM_FRAME_INFO, sizeof(numbers) + bytes)
+         || pdf_write(out, numbers, sizeof(numbers)) || pdf_write(out, title, bytes) ? -1 : 0;
     g_free(title);
 
     return rc;
@@ -703,7 +672,7 @@ read_document(const pdf_job_t *job, int out, PopplerDocument *document)
 }
 
 
-/* What the walls forbid later: fontconfig writes its cache, iconv loads the module of UTF-16. */
+/* The walls forbid this later: fontconfig writes its cache, iconv loads the module of UTF-16. */
 static int
 prepare(void)
 {

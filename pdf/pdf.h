@@ -11,8 +11,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-/* What the command line asks for. */
+#include "document/frame.h"
+
+/* The work that the command line asks for. */
 typedef struct {
     uint32_t  pages;                       /* to read at most */
     uint32_t  characters;                  /* of text at most, over all pages */
@@ -31,6 +34,12 @@ typedef struct {
 
 extern pdf_hint_t  *pdf_hint;              /* shared by both processes */
 
+/*
+ * The parent's work: passes on the frames that the child writes to fd until the last one, its end
+ * or its time, and ends the child.  An exit status: 1 if the server has closed its pipe.
+ */
+int pdf_watch(const pdf_job_t *job, pid_t child, int fd);
+
 /* The child's work on file descriptor 0, frames to out.  0 or an exit status. */
 int pdf_read(const pdf_job_t *job, int out);
 
@@ -40,6 +49,13 @@ int pdf_read(const pdf_job_t *job, int out);
  * the caller's to tell: all of them, or no Landlock with seccomp_alone.
  */
 int pdf_walls(const pdf_job_t *job, char *text, size_t bytes);
+
+/* Writes all bytes; -1: the other side has closed. */
+int pdf_write(int fd, const void *data, size_t bytes);
+
+/* Writes the head of a frame, or a whole one; -1: closed, or a body above VLM_FRAME_MAX. */
+int pdf_write_head(int fd, vlm_frame_kind_t kind, size_t bytes);
+int pdf_write_frame(int fd, vlm_frame_kind_t kind, const void *body, size_t bytes);
 
 /* The name of a system call, in text. */
 void pdf_call_name(int number, char *text, size_t bytes);

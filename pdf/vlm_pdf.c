@@ -1,4 +1,4 @@
-/* The parent: the command line, the child's frames, the reason of its death. */
+/* The command line of vlm-pdf, and its two processes. */
 
 #define _GNU_SOURCE
 
@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +13,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "document/frame.h"
 
 static const char  USAGE[] =
     "usage: vlm-pdf [pages=N] [characters=N] [picture=PAGE] [pixels=N] [memory=BYTES] [time=SECONDS]\n"
     "               [sandbox=seccomp] <FILE.pdf | ...\n"
     "nginx's module runs this program once for each document.  It reads a PDF file from its input\n"
     "and writes frames to a pipe: lib/document/frame.h describes them.\n";
-
-pdf_hint_t  *pdf_hint;
-
 
 /* An allocation that fails is noted, because the libraries end the process in several ways. */
 
@@ -119,185 +112,6 @@ parse(pdf_job_t *job, int argc, char **argv)
 }
 
 
-/* ---- the child's frames ------------------------------------------------------------------- */
-
-/* The child's pipe until the deadline. */
-typedef struct {
-    int       fd;
-    uint64_t  deadline;                    /* microseconds */
-    int       late;
-    int       left;                        /* the output is read no more */
-} source_t;
-
-
-/* 1: all bytes are read; 0: the pipe has ended, the time is over, or the server has left. */
-static int
-read_all(source_t *s, void *data, size_t bytes)
-{
-    char           *p = data;
-    ssize_t         n;
-    uint64_t        now;
-    struct pollfd   fds[2] = { { .fd = s->fd, .events = POLLIN }, { .fd = 1 } };
-
-    while (bytes > 0) {
-        now = vlm_now_us();
-        n = now < s->deadline ? poll(fds, 2, (int) ((s->deadline - now) / 1000 + 1)) : 0;
-
-        if (n == 0) {
-            s->late = 1;
-            return 0;
-        }
-
-        if (n > 0 && fds[1].revents) {
-            s->left = 1;
-            return 0;
-        }
-
-        n = n > 0 ? read(s->fd, p, bytes) : -1;
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-
-        if (n <= 0) {
-            return 0;
-        }
-
-        p += n;
-        bytes -= (size_t) n;
-    }
-
-    return 1;
-}
-
-
-static int
-write_all(const void *data, size_t bytes)
-{
-    ssize_t      n;
-    const char  *p = data;
-
-    while (bytes > 0) {
-        n = write(1, p, bytes);
-
-        if (n < 0 && errno != EINTR) {
-            return -1;
-        }
-
-        p += n > 0 ? n : 0;
-        bytes -= n > 0 ? (size_t) n : 0;
-    }
-
-    return 0;
-}
-
-
-/* Passes on whole frames.  1: the last one was among them; 0: it was not; -1: the reader left. */
-static int
-pass_on(source_t *s)
-{
-    char      *body, *more;
-    uint32_t   kind, bytes, room;
-    char       head[VLM_FRAME_HEAD];
-    int        rc;
-
-    body = NULL;
-    room = 0;
-    rc = 0;
-
-    while (rc == 0 && read_all(s, head, sizeof(head))
-           && vlm_frame_head(head, &kind, &bytes, NULL) == 0)
-    {
-        if (bytes > room) {
-            more = realloc(body, bytes);
-
-            if (more == NULL) {
-                break;
-            }
-
-            body = more;
-            room = bytes;
-        }
-
-        if (!read_all(s, body, bytes)) {
-            break;
-        }
-
-        if (write_all(head, sizeof(head)) || write_all(body, bytes)) {
-            rc = -1;
-        } else if (kind == VLM_FRAME_ERROR || kind == VLM_FRAME_END) {
-            rc = 1;
-        }
-    }
-
-    free(body);
-
-    return rc;
-}
-
-
-/* ---- the reason --------------------------------------------------------------------------- */
-
-static void
-write_reason(const pdf_job_t *job, const source_t *s, int status)
-{
-    char    text[VLM_FRAME_ERROR_TEXT], name[64], head[VLM_FRAME_HEAD];
-
-    if (s->late) {
-        snprintf(text, sizeof(text), "reading took longer than %u s", job->seconds);
-
-    } else if (WIFSIGNALED(status)
-               && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
-    {
-        snprintf(text, sizeof(text), "reading took longer than %u s of processor time",
-                 job->seconds);
-
-    } else if (pdf_hint->call > 0) {
-        pdf_call_name(pdf_hint->call - 1, name, sizeof(name));
-        snprintf(text, sizeof(text), "the reader tried a forbidden system call, %s", name);
-
-    } else if (pdf_hint->no_memory) {
-        snprintf(text, sizeof(text), "reading needed more than %llu MB of memory",
-                 (unsigned long long) (job->memory >> 20));
-
-    } else if (WIFSIGNALED(status)) {
-        snprintf(text, sizeof(text), "the reader died (signal %d)", WTERMSIG(status));
-
-    } else {
-        snprintf(text, sizeof(text), "the reader ended (status %d)", WEXITSTATUS(status));
-    }
-
-    vlm_frame_write_head(head, VLM_FRAME_ERROR, (uint32_t) strlen(text));
-
-    if (write_all(head, sizeof(head)) == 0) {
-        (void) write_all(text, strlen(text));
-    }
-}
-
-
-static int
-watch(const pdf_job_t *job, pid_t child, int fd)
-{
-    int       rc, status;
-    source_t  s = { .fd = fd, .deadline = vlm_now_us() + job->seconds * 1000000ull };
-
-    rc = pass_on(&s);
-
-    /* A child that closed its pipe is about to end, by itself or by its limit of processor time. */
-    if (rc != 0 || s.late || s.left) {
-        kill(child, SIGKILL);
-    }
-
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) { }
-
-    if (rc == 0 && !s.left) {
-        write_reason(job, &s, status);
-    }
-
-    return rc < 0 || s.left;
-}
-
-
 int
 main(int argc, char **argv)
 {
@@ -329,7 +143,9 @@ main(int argc, char **argv)
     }
 
     if (child == 0) {
+        /* The server's pipe is the parent's alone. */
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        dup2(2, 1);
         close(fds[0]);
 
         _exit(getppid() != parent || pdf_read(&job, fds[1]) ? 1 : 0);
@@ -338,5 +154,5 @@ main(int argc, char **argv)
     close(0);
     close(fds[1]);
 
-    return watch(&job, child, fds[0]);
+    return pdf_watch(&job, child, fds[0]);
 }

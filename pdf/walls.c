@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -25,14 +26,14 @@ static const char *const  READABLE[] = {
     "/usr/share/poppler", "/var/cache/fontconfig"
 };
 
-/* Reading, memory and time.  Opening is added below, for reading only. */
+/* Reading, memory and time.  Opening for reading and memory without code are added below. */
 static const int  ALLOWED[] = {
     SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(write), SCMP_SYS(writev),
     SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(stat), SCMP_SYS(lstat),
     SCMP_SYS(statx), SCMP_SYS(lseek), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
     SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(statfs),
-    SCMP_SYS(fstatfs), SCMP_SYS(fadvise64), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap),
-    SCMP_SYS(mprotect), SCMP_SYS(madvise), SCMP_SYS(brk), SCMP_SYS(futex), SCMP_SYS(exit),
+    SCMP_SYS(fstatfs), SCMP_SYS(fadvise64), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
+    SCMP_SYS(brk), SCMP_SYS(futex), SCMP_SYS(exit),
     SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask), SCMP_SYS(getpid),
     SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
     SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getrandom), SCMP_SYS(sysinfo),
@@ -49,12 +50,20 @@ fail(char *text, size_t bytes, const char *what)
 }
 
 
+/* A limit that is lower already stays. */
 static int
 limit(int resource, rlim_t n)
 {
-    const struct rlimit  both = { n, n };
+    struct rlimit  now;
 
-    return setrlimit(resource, &both);
+    if (getrlimit(resource, &now)) {
+        return -1;
+    }
+
+    now.rlim_max = now.rlim_max < n ? now.rlim_max : n;
+    now.rlim_cur = now.rlim_max;
+
+    return setrlimit(resource, &now);
 }
 
 
@@ -180,6 +189,10 @@ set_seccomp(void)
 
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
                            SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
+    rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+                           SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                           SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
                            SCMP_A1(SCMP_CMP_EQ, F_GETFL, 0));
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,

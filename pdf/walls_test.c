@@ -16,15 +16,14 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <linux/landlock.h>
 
 #include <cmocka.h>
 
 #include "pdf.h"
-
-pdf_hint_t  *pdf_hint;
-
 
 /* Exit statuses of an attempt. */
 enum { DENIED = 40, ALLOWED, NO_WALLS };
@@ -80,6 +79,14 @@ try_write(void)
 
 
 static int
+try_code(void)
+{
+    return mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+           == MAP_FAILED ? DENIED : ALLOWED;
+}
+
+
+static int
 try_passwd(void)
 {
     return denied(open("/etc/passwd", O_RDONLY));
@@ -127,11 +134,18 @@ try_time(void)
 
 
 static int
+has_landlock(void)
+{
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+}
+
+
+static int
 run(int (*attempt)(void), int *status)
 {
     pid_t      child;
     char       text[200];
-    pdf_job_t  job = { .memory = 128u << 20, .seconds = 1 };
+    pdf_job_t  job = { .memory = 128u << 20, .seconds = 1, .seccomp_alone = !has_landlock() };
 
     pdf_hint->call = 0;
     child = fork();
@@ -162,7 +176,8 @@ forbidden_calls(void **state)
         int       (*attempt)(void);
         const char *name;
     } t[] = { { try_socket, "socket()" }, { try_exec, "execve()" }, { try_kill, "kill()" },
-              { try_fork, "clone()" }, { try_trace, "ptrace()" }, { try_write, "openat()" } };
+              { try_fork, "clone()" }, { try_trace, "ptrace()" }, { try_write, "openat()" },
+              { try_code, "mmap()" } };
 
     (void) state;
 
@@ -182,6 +197,11 @@ files(void **state)
     int  status;
 
     (void) state;
+
+    if (!has_landlock()) {
+        print_message("this kernel has no Landlock\n");
+        skip();
+    }
 
     assert_int_equal(run(try_passwd, &status), DENIED);
     assert_int_equal(run(try_proc, &status), DENIED);

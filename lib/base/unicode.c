@@ -81,6 +81,13 @@ vlm_unicode_in_word(uint32_t code)
 
 
 int
+vlm_unicode_invisible(uint32_t code)
+{
+    return utf8proc_category((utf8proc_int32_t) code) == UTF8PROC_CATEGORY_CF;
+}
+
+
+int
 vlm_unicode_unspaced(uint32_t code)
 {
     return (code >= 0x0e00 && code <= 0x0e7f)                      /* Thai */

@@ -23,6 +23,9 @@ size_t vlm_unicode_fold(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED]);
 /* A letter, a digit, or a mark such as an Indic vowel. */
 int vlm_unicode_in_word(uint32_t code);
 
+/* A format character, such as a soft hyphen or a joiner: it is within words and not seen. */
+int vlm_unicode_invisible(uint32_t code);
+
 /* Of a script that writes words without spaces: Han, Kana, Thai. */
 int vlm_unicode_unspaced(uint32_t code);
 

@@ -117,6 +117,39 @@ skip_spaces(const char *text, size_t at, size_t bytes)
 }
 
 
+/* The end of a piece that begins at first, without spaces. */
+static size_t
+piece_end(const char *text, size_t first, size_t bytes)
+{
+    size_t  end;
+
+    end = after(text, bytes, first, VLM_CHUNK);
+
+    if (end < bytes) {
+        end = best_cut(text, after(text, bytes, first, VLM_CHUNK / 2), end);
+    }
+
+    while (end > first && is_space(text[end - 1])) {
+        end--;
+    }
+
+    return end;
+}
+
+
+/* Where the next piece begins so that it overlaps the last one. */
+static size_t
+overlapping(const vlm_chunk_t *last, const char *text, size_t bytes)
+{
+    size_t  end, at;
+
+    end = last->first + last->bytes;
+    at = before(text, after(text, end, last->first, 1), end, VLM_CHUNK_OVERLAP);
+
+    return skip_spaces(text, word_after(text, at, end), bytes);
+}
+
+
 int
 vlm_chunk_next(vlm_chunk_t *chunk, const char *text, size_t bytes)
 {
@@ -130,22 +163,18 @@ vlm_chunk_next(vlm_chunk_t *chunk, const char *text, size_t bytes)
     }
 
     if (old_end > 0) {
-        first = before(text, chunk->first + 1, old_end, VLM_CHUNK_OVERLAP);
-        first = skip_spaces(text, word_after(text, first, old_end), bytes);
+        first = overlapping(chunk, text, bytes);
     }
 
-    end = after(text, bytes, first, VLM_CHUNK);
+    end = piece_end(text, first, bytes);
 
-    if (end < bytes) {
-        end = best_cut(text, after(text, bytes, first, VLM_CHUNK / 2), end);
+    /* Before a long gap the overlap alone would be a piece. */
+    if (end <= old_end) {
+        first = skip_spaces(text, old_end, bytes);
+        end = piece_end(text, first, bytes);
     }
 
     chunk->first = first;
-
-    while (is_space(text[end - 1])) {
-        end--;
-    }
-
     chunk->bytes = end - first;
 
     return 1;

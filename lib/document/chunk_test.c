@@ -133,6 +133,18 @@ any_text_is_covered(void **state)
 
     assert_true(check(text, 6000) >= 2);
 
+    /* Long gaps, as the values of forms may have them: no piece is the overlap alone. */
+    memset(text, ' ', 6000);
+    memcpy(text, "\xc3\xa9", 2);
+    memcpy(text + 1100, "abc", 3);
+    assert_int_equal(check(text, 1103), 2);
+
+    for (i = 0; i < 5; i++) {
+        memset(text + 1200 * i, 'y', 100);
+    }
+
+    assert_int_equal(check(text, 6000), 5);
+
     for (k = 1; k <= 200; k++) {
         for (n = 0, numbers = (uint32_t) k; n < sizeof(text) - 64; n += strlen(text + n)) {
             numbers = numbers * 1664525u + 1013904223u;

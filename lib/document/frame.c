@@ -16,12 +16,12 @@ broken(vlm_err_t *err, const char *what)
 
 /* Whole characters of UTF-8 without control characters, but for those that separate lines. */
 static int
-is_text(const char *text, size_t bytes)
+is_text(const char *text, size_t bytes, int lines)
 {
     size_t  i;
 
     for (i = 0; i < bytes; i++) {
-        if (((unsigned char) text[i] < 0x20 && text[i] != '\n' && text[i] != '\t')
+        if (((unsigned char) text[i] < 0x20 && !(lines && (text[i] == '\n' || text[i] == '\t')))
             || text[i] == 0x7f)
         {
             return 0;
@@ -29,6 +29,19 @@ is_text(const char *text, size_t bytes)
     }
 
     return vlm_utf8_whole(text, bytes) == bytes;
+}
+
+
+static size_t
+characters(const char *text, size_t bytes)
+{
+    size_t  i, n;
+
+    for (i = n = 0; i < bytes; i++) {
+        n += ((unsigned char) text[i] & 0xc0) != 0x80;
+    }
+
+    return n;
 }
 
 
@@ -86,7 +99,11 @@ read_info(vlm_frames_t *frames, const char *body, uint32_t bytes, vlm_frame_t *f
         return broken(err, "an impossible number of pages");
     }
 
-    if (!is_text(frame->text, frame->bytes)) {
+    if (frame->to_read > frames->max_pages) {
+        return broken(err, "more pages than were asked for");
+    }
+
+    if (!is_text(frame->text, frame->bytes, 0)) {
         return broken(err, "a title that is not UTF-8");
     }
 
@@ -193,12 +210,18 @@ read_page(vlm_frames_t *frames, const char *body, uint32_t bytes, vlm_frame_t *f
         return -1;
     }
 
-    if (!is_text(frame->text, frame->bytes)) {
+    if (!is_text(frame->text, frame->bytes, 1)) {
         return broken(err, "text that is not UTF-8");
     }
 
     if (check_words(frame, err)) {
         return -1;
+    }
+
+    frames->characters += characters(frame->text, frame->bytes);
+
+    if (frames->characters > frames->max_characters) {
+        return broken(err, "more text than was asked for");
     }
 
     frames->last = page->number;
@@ -268,7 +291,7 @@ static int
 read_error(vlm_frames_t *frames, const char *body, uint32_t bytes, vlm_frame_t *frame,
     vlm_err_t *err)
 {
-    if (bytes < 1 || bytes > VLM_FRAME_ERROR_TEXT || !is_text(body, bytes)) {
+    if (bytes < 1 || bytes > VLM_FRAME_ERROR_TEXT || !is_text(body, bytes, 0)) {
         return broken(err, "a reason that is not a sentence");
     }
 

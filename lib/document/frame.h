@@ -70,12 +70,14 @@ typedef struct {
     size_t                 bytes;                  /* of text, which has no zero */
 } vlm_frame_t;
 
-/* What the frames before this one said. */
+/* The limits of the request, and the state after the frames so far. */
 typedef struct {
+    uint32_t  max_pages, max_characters;   /* that were asked for, at most */
     uint32_t  to_read;                     /* 0: no INFO yet */
     uint32_t  last;                        /* the latest page */
     uint32_t  n_pages;
     uint32_t  picture;                     /* the page whose picture was asked for; 0: none */
+    uint64_t  characters;                  /* of the pages so far */
     int       pictured;
     int       ended;
 } vlm_frames_t;
@@ -91,7 +93,8 @@ void vlm_frame_write_head(void *head, vlm_frame_kind_t kind, uint32_t bytes);
 
 /*
  * Checks one frame, given its kind and its whole body, which is aligned as malloc() does it.
- * frames is zero, but for picture, before the first.  -1: err says which rule the helper broke.
+ * frames is zero, but for the limits and picture, before the first.  -1: err says which rule the
+ * helper broke.
  */
 int vlm_frame_read(vlm_frames_t *frames, uint32_t kind, const void *body, uint32_t bytes,
     vlm_frame_t *frame, vlm_err_t *err);

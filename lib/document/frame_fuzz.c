@@ -56,7 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     uint32_t       kind, n;
     vlm_err_t      err = { 0 };
     vlm_frame_t    frame;
-    vlm_frames_t   frames = { 0 };
+    vlm_frames_t   frames = { .max_pages = 3, .max_characters = 3000 };
 
     if (bytes < 1) {
         return 0;

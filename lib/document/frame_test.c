@@ -77,6 +77,8 @@ begin(vlm_frames_t *frames, uint32_t picture)
     const uint32_t  info[2] = { 812, 200 };
 
     memset(frames, 0, sizeof(*frames));
+    frames->max_pages = 200;
+    frames->max_characters = 20;
     frames->picture = picture;
     assert_int_equal(give(frames, VLM_FRAME_INFO, info, sizeof(info), &frame, &err), 0);
     assert_int_equal(frame.pages, 812);
@@ -105,6 +107,27 @@ a_document(void **state)
     refused(&frames, VLM_FRAME_END, &two, 4, "not that of the pages sent");
     assert_int_equal(give(&frames, VLM_FRAME_END, &one, 4, &frame, &err), 0);
     refused(&frames, VLM_FRAME_END, &one, 4, "after the last");
+}
+
+
+/* A second page of 14 characters is too much for 20. */
+static void
+limits_of_the_request(void **state)
+{
+    page_t          p = a_page();
+    vlm_err_t       err;
+    vlm_frame_t     frame;
+    vlm_frames_t    frames = { .max_pages = 199 };
+    const uint32_t  info[2] = { 812, 200 };
+
+    (void) state;
+
+    refused(&frames, VLM_FRAME_INFO, info, sizeof(info), "more pages than were asked for");
+
+    begin(&frames, 0);
+    assert_int_equal(vlm_frame_read(&frames, VLM_FRAME_PAGE, &p, sizeof(p), &frame, &err), 0);
+    p.head.number = 2;
+    refused(&frames, VLM_FRAME_PAGE, &p, sizeof(p), "more text than was asked for");
 }
 
 
@@ -227,7 +250,7 @@ lies_of_numbers(void **state)
 {
     uint32_t        kind, bytes;
     vlm_err_t       err = { 0 };
-    vlm_frames_t    frames = { 0 };
+    vlm_frames_t    frames = { .max_pages = 1 };
     page_t          p = a_page();
     const uint32_t  n[][2] = { { 0, 0 }, { 1, 0 }, { 1, 2 }, { VLM_PDF_PAGES + 1, 1 } };
     const uint32_t  heads[][2] = { { 0, 4 }, { 6, 4 }, { 1, VLM_FRAME_MAX + 1 } };
@@ -265,6 +288,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_document),
+        cmocka_unit_test(limits_of_the_request),
         cmocka_unit_test(a_picture),
         cmocka_unit_test(a_reason),
         cmocka_unit_test(lies_of_a_page),

@@ -188,7 +188,9 @@ read_frames(pipe_t *p, char **body, vlm_err_t *err)
     char          head[VLM_FRAME_HEAD];
     uint32_t      kind, bytes, room;
     vlm_frame_t   frame;
-    vlm_frames_t  frames = { .picture = p->reader->picture };
+    vlm_frames_t  frames = { .max_pages = p->reader->pages,
+                             .max_characters = p->reader->characters,
+                             .picture = p->reader->picture };
 
     room = 0;
 

@@ -94,7 +94,7 @@ play(const char *part)
 }
 
 
-/* What the server promises to a helper: the file, a pipe, and nothing else of the server's. */
+/* The server promises this to a helper: the file, a pipe, and nothing else of the server's. */
 static int
 is_clean(char **environment)
 {

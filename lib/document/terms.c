@@ -114,6 +114,10 @@ add_code(found_t *f, uint32_t code)
         return 0;
     }
 
+    if (vlm_unicode_invisible(code)) {
+        return 0;
+    }
+
     if (!vlm_unicode_in_word(code)) {
         return end_run(f);
     }
@@ -232,7 +236,7 @@ count_of(const vlm_terms_t *text, uint32_t hash)
 }
 
 
-/* What a term of the query adds to each text. */
+/* Adds the part of one term of the query to each score. */
 static void
 add_term(double *scores, const vlm_terms_t *texts, size_t n, const vlm_term_t *term,
     double mean_length)

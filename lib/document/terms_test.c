@@ -59,6 +59,8 @@ words_are_folded(void **state)
     assert_false(same("a b", "ab"));
     assert_false(same("a a", "a"));
     assert_true(same("", " .,;"));
+    assert_true(same("co\xc2\xadoperate", "cooperate"));
+    assert_true(same("\xd9\x85\xdb\x8c\xe2\x80\x8c\xd8\xae", "\xd9\x85\xdb\x8c\xd8\xae"));
     assert_true(same("belt \xff bearing", "belt"));
 }
 

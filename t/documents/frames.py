@@ -1,5 +1,6 @@
 """Runs vlm-pdf and reads its frames, as lib/document/frame.h describes them."""
 
+import ctypes
 import os
 import struct
 import subprocess
@@ -8,6 +9,15 @@ import zlib
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HELPER = os.path.join(ROOT, "build", "vlm-pdf")
 INFO, PAGE, PICTURE, ERROR, END = range(1, 6)
+
+
+def has_landlock():
+    """landlock_create_ruleset() with LANDLOCK_CREATE_RULESET_VERSION."""
+    return ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) > 0
+
+
+# vlm-pdf refuses to run without Landlock unless it is told to.
+SANDBOX = [] if has_landlock() else ["sandbox=seccomp"]
 
 
 class Answer:
@@ -34,7 +44,7 @@ def page(body):
 
 def read(file, *arguments, helper=HELPER, timeout=120):
     """file: an open file."""
-    done = subprocess.run([helper, *arguments], stdin=file, stdout=subprocess.PIPE, timeout=timeout,
+    done = subprocess.run([helper, *SANDBOX, *arguments], stdin=file, stdout=subprocess.PIPE, timeout=timeout,
                           env={}, check=False)
     answer = Answer()
     data = done.stdout

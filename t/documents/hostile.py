@@ -149,9 +149,9 @@ def nothing():
     return b""
 
 
-# What the answer is: a page that was read, or words of its sentence; any of them will do.
+# The answer is a page that was read, or one of these words is in its sentence.
 ATTACKS = {
-    nested_forms: ["took longer"], form_in_itself: ["page"], inflating_stream: ["took longer", "needed more"],
+    nested_forms: ["took longer"], form_in_itself: ["page"], inflating_stream: ["page", "took longer", "needed more"],
     inflating_twice: ["page", "took longer", "needed more"], huge_box: ["page"], page_loop: ["none of its pages"],
     many_pages: ["page", "no pages"], long_name: ["page", "damaged"], font_bomb: ["page", "took longer"], javascript: ["page"],
     huge_image: ["page", "took longer", "needed more"], tiny_tiles: ["page", "took longer", "needed more"],
