@@ -78,11 +78,14 @@ sub new {
 }
 
 
+my %given;
+
 sub free_port {
-    # The port is outside the range of ephemeral ports.
+    # The port is outside the range of ephemeral ports, and this program has not got it yet.
     for (1 .. 1000) {
         my $port = 10_000 + int rand 22_000;
 
+        next if $given{$port}++;
         return $port if IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1',
                                               LocalPort => $port);
     }
