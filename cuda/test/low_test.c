@@ -1,5 +1,5 @@
 /*
- * What adapters add: to products of every kind of matrix, to logits, and to rows of a table.
+ * The sums that adapters add to products of every kind of matrix, to logits and to table rows.
  *
  * The base's weights are small here, so that its own errors are, and what adapters add is not.  A
  * result may differ from the definition by the order of sums and by bf16 where it is stored.

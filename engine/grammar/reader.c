@@ -1,4 +1,4 @@
-/* What the readers of expressions and of grammars share: see the header. */
+/* Parts that the readers of expressions and of grammars share: see the header. */
 
 #include "grammar/reader.h"
 

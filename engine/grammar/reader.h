@@ -1,4 +1,4 @@
-/* What the readers of expressions and of grammars share: their text, and parts of the graph. */
+/* The readers of expressions and of grammars share these: their text, and parts of the graph. */
 
 #ifndef VLM_READER_H
 #define VLM_READER_H

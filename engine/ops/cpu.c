@@ -328,7 +328,7 @@ multiply_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* What adapters add to a chunk whose rows are ready: NULL, or *low with their products with A. */
+/* The adapters of a chunk whose rows are ready: NULL, or *low with their products with A. */
 static const vlm_low_job_t *
 multiply_low(const vlm_linear_job_t *j, uint32_t first, const uint32_t *row_of, vlm_low_job_t *low)
 {
