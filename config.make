@@ -7,6 +7,8 @@ cat << END >> $NGX_MAKEFILE
 
 $ngx_vlm_binary: $ngx_vlm_archive $ngx_addon_dir/http/ngx_http_vlm.map
 
+-include \$(wildcard $NGX_OBJS/addon/*/*.d)
+
 END
 
 if [ -z "$ENGINE_BUILD" ]; then

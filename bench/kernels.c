@@ -50,7 +50,7 @@ typedef struct {
     int               matrices, attention, int4;   /* measure these */
     float            *x, *y, *gain;    /* [PATCHES][3 x 1280] and more, for all operations */
     uint32_t         *ids;
-    vlm_kv_t          kv[2];             /* in bf16, and in int8 */
+    vlm_kv_t          kv[2];             /* in int16, and in int8 */
 } bench_t;
 
 static matrix_t  matrices[] = {
@@ -331,7 +331,7 @@ open_bench(bench_t *b, vlm_err_t *err)
 
     values = (size_t) PATCHES * 3 * HEADS * VISION_DIM;
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
-    b->kv[0] = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL, NULL, NULL };
+    b->kv[0] = (vlm_kv_t) { VLM_INT16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL, NULL, NULL };
 
     b->x = b->ops->basic->reserve(b->device, values * sizeof(float), err);
     b->y = b->ops->basic->reserve(b->device, values * sizeof(float), err);
@@ -347,9 +347,9 @@ open_bench(bench_t *b, vlm_err_t *err)
     }
 
     b->kv[0].v = (uint16_t *) b->kv[0].k + matrix;
+    b->kv[0].k_scale = b->kv[0].v_scale = b->gain;
     b->kv[1] = b->kv[0];
     b->kv[1].type = VLM_INT8;
-    b->kv[1].k_scale = b->kv[1].v_scale = b->gain;
     b->ops->basic->set_scratch(b->device, &need, scratch);
 
     for (i = 0; i < values; i++) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "run/measure.h"
 
 #define PIECES      4                  /* of a range for each thread */
 #define TURNS       4000000            /* of an arithmetic loop: some milliseconds */
@@ -85,94 +86,10 @@ bench_limits_close(bench_limits_t *l)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/*
- * Reads the two halves of a range in parallel and prefetches into the second-level cache.  Of one
- * to four streams and distances of 1 to 4 KiB, this combination read most.
- */
-#define AHEAD  3072
-
-__attribute__((target("avx512f"))) static uint64_t
-read_512(const uint8_t *p, uint64_t n)
-{
-    int             i;
-    uint64_t        half;
-    __m512i         sum[8];
-    const uint8_t  *from;
-
-    half = n / 2;
-
-    for (i = 0; i < 8; i++) {
-        sum[i] = _mm512_setzero_si512();
-    }
-
-    for (n = half; n >= 256; n -= 256, p += 256) {
-        for (i = 0; i < 8; i++) {
-            from = p + (i < 4 ? 0 : half) + 64 * (i % 4);
-            _mm_prefetch((const char *) from + AHEAD, _MM_HINT_T1);
-            sum[i] = _mm512_xor_si512(sum[i], _mm512_load_si512(from));
-        }
-    }
-
-    for (i = 1; i < 8; i++) {
-        sum[0] = _mm512_xor_si512(sum[0], sum[i]);
-    }
-
-    return (uint64_t) _mm512_reduce_add_epi64(sum[0]);
-}
-
-
-__attribute__((target("avx2"))) static uint64_t
-read_256(const uint8_t *p, uint64_t n)
-{
-    int             i;
-    uint64_t        half;
-    __m256i         sum[8];
-    const uint8_t  *from;
-
-    half = n / 2;
-
-    for (i = 0; i < 8; i++) {
-        sum[i] = _mm256_setzero_si256();
-    }
-
-    for (n = half; n >= 256; n -= 256, p += 256) {
-        for (i = 0; i < 16; i++) {
-            from = p + (i < 8 ? 0 : half) + 32 * (i % 8);
-
-            if (i % 2 == 0) {
-                _mm_prefetch((const char *) from + AHEAD, _MM_HINT_T1);
-            }
-
-            sum[i % 8] = _mm256_xor_si256(sum[i % 8], _mm256_load_si256((const void *) from));
-        }
-    }
-
-    for (i = 1; i < 8; i++) {
-        sum[0] = _mm256_xor_si256(sum[0], sum[i]);
-    }
-
-    return (uint64_t) _mm256_extract_epi64(sum[0], 0);
-}
-
-
-static uint64_t
-read_64(const uint8_t *p, uint64_t n)
-{
-    uint64_t  sum, v;
-
-    for (sum = 0; n >= 8; n -= 8, p += 8) {
-        memcpy(&v, p, 8);
-        sum += v;
-    }
-
-    return sum;
-}
-
-
 static void
 read_pieces(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    uint64_t         piece, sum;
+    uint64_t         piece;
     const uint8_t   *p;
     bench_limits_t  *l = arg;
 
@@ -182,10 +99,7 @@ read_pieces(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     p = l->memory + begin * piece;
     piece *= end - begin;
 
-    sum = __builtin_cpu_supports("avx512f") ? read_512(p, piece)
-          : __builtin_cpu_supports("avx2") ? read_256(p, piece) : read_64(p, piece);
-
-    __atomic_fetch_add(&l->sink, sum, __ATOMIC_RELAXED);
+    __atomic_fetch_xor(&l->sink, vlm_measure_range(p, piece), __ATOMIC_RELAXED);
 }
 
 

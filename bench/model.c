@@ -13,18 +13,15 @@
  * With --threads 1 times are the thread's processor time: figures of one core and its limits, also
  * on a machine with other load.
  *
- * This program builds the rows of a step without the scheduler, over a context of zeros, since the
- * arithmetic does not branch on values.  The part "first" uses the engine's public functions.
+ * engine/run/measure.h has the passes, which build the rows of a step without the scheduler.  The
+ * part "first" uses the engine's public functions.
  */
 
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "base/cgroup.h"
-#include "format/int4.h"
-#include "ops/kernels.h"
-#include "run/engine.h"
+#include "run/measure.h"
 
 #define CONTEXT      8448              /* 8k, and room for the rows of a step */
 #define SLOTS        8
@@ -35,10 +32,9 @@
 #define FIGURES      4                 /* of a part */
 
 typedef struct {                       /* a model with weights of one form */
-    vlm_t       *v;
-    const char  *name;                 /* of the form */
-    double       bytes;                /* of the matrices that a token reads */
-    double       values;               /* of the layers' matrices among them */
+    vlm_t                 *v;
+    const char            *name;       /* of the form */
+    vlm_measure_weights_t  w;
 } form_t;
 
 typedef struct {
@@ -73,7 +69,7 @@ print_forms(const bench_t *b, const char *what, bench_rounds_t of[FORMS][FIGURES
 
     for (r = 0; r < of[0][i].n && b->n_forms == FORMS; r++) {
         bench_add(&over, of[1][i].value[r] / of[0][i].value[r],
-                  b->form[0].bytes / b->form[1].bytes);
+                  b->form[0].w.bytes / b->form[1].w.bytes);
     }
 
     for (f = 0; f < b->n_forms; f++) {
@@ -91,50 +87,6 @@ print_forms(const bench_t *b, const char *what, bench_rounds_t of[FORMS][FIGURES
 
 /* ---- steps without the scheduler ----------------------------------------------------------- */
 
-/* One pass: S sequences with n_ctx rows read `rows` more each, and sample a token if asked to. */
-static void
-pass(bench_t *b, uint32_t S, uint32_t n_ctx, uint32_t rows, int picks)
-{
-    int32_t           pos[3];
-    uint32_t          s, i;
-    vlm_t            *v = b->v;
-    vlm_pick_t        pick;
-    vlm_batch_t       batch;
-    vlm_model_t      *m = &v->sched.model;
-    vlm_rows_t       *r = &v->sched.rows;
-    vlm_text_work_t  *w = &m->work;
-
-    memset(&pick, 0, sizeof(pick));
-    pick.top_p = pick.repetition_penalty = 1;
-    vlm_rows_clear(r);
-
-    for (s = 0; s < S; s++) {
-        vlm_rows_sequence(r, s, n_ctx);
-
-        for (i = 0; i < rows; i++) {
-            pos[0] = pos[1] = pos[2] = (int32_t) (n_ctx + i);
-            vlm_rows_add(r, (s * 977 + i * 31) % m->n_vocab, VLM_NONE, pos);
-        }
-
-        if (picks) {
-            pick.seen = s;
-            vlm_rows_pick(r, &pick);
-        }
-    }
-
-    vlm_rows_put(r, v->ops, v->device, w->ids, w->pick, &batch);
-    (void) vlm_text_forward(m, &batch, NULL, NULL);
-
-    if (picks) {
-        vlm_text_head(m, &batch);
-        v->ops->sample(v->device, w->logits, m->config.text.vocab, m->n_vocab, &batch, w->seen,
-                       m->seen_words, w->token, w->logprob);
-    }
-
-    (void) v->ops->basic->sync(v->device, NULL);
-}
-
-
 static double
 time_steps(bench_t *b, uint32_t S, uint32_t n_ctx)
 {
@@ -144,7 +96,7 @@ time_steps(bench_t *b, uint32_t S, uint32_t n_ctx)
     start = bench_now();
 
     for (i = 0; i < STEPS; i++) {
-        pass(b, S, n_ctx + i, 1, 1);
+        vlm_measure_pass(b->v, S, n_ctx + i, 1, 1);
     }
 
     return (bench_now() - start) / STEPS;
@@ -154,30 +106,12 @@ time_steps(bench_t *b, uint32_t S, uint32_t n_ctx)
 static double
 time_prefill(bench_t *b, uint32_t tokens)
 {
-    double    start;
-    uint32_t  at, n;
+    double  start;
 
     start = bench_now();
-
-    for (at = 0; at < tokens; at += n) {
-        n = tokens - at < VLM_SLICE ? tokens - at : VLM_SLICE;
-        pass(b, 1, at, n, at + n == tokens);
-    }
+    vlm_measure_prompt(b->v, tokens);
 
     return bench_now() - start;
-}
-
-
-static double
-kv_bytes(const bench_t *b, uint32_t n_ctx)
-{
-    double           row;
-    const vlm_kv_t  *kv = &b->v->sched.model.kv;
-
-    row = kv->type == VLM_INT8 ? kv->head_dim + 4.0        /* and a scale */
-          : kv->head_dim * (kv->type == VLM_F32 ? 4.0 : 2.0);
-
-    return 2 * row * kv->layers * kv->heads * n_ctx;
 }
 
 
@@ -198,7 +132,7 @@ measure_decode(bench_t *b)
                 use(b, f);
                 seconds = time_steps(b, 1, at[i]);
                 bench_add(&rounds[f][i], 1 / seconds,
-                          bench_read_rate(b->limits) / (b->now->bytes + kv_bytes(b, at[i])));
+                          bench_read_rate(b->limits) / (b->now->w.bytes + vlm_measure_kv_bytes(b->v, at[i])));
             }
         }
     }
@@ -226,7 +160,7 @@ measure_together(bench_t *b)
             for (f = 0; f < b->n_forms; f++) {
                 use(b, f);
                 seconds = time_steps(b, S[i], 128);
-                bytes = b->now->bytes + S[i] * kv_bytes(b, 128);
+                bytes = b->now->w.bytes + S[i] * vlm_measure_kv_bytes(b->v, 128);
                 bench_add(&rounds[f][i], S[i] / seconds,
                           S[i] * bench_read_rate(b->limits) / bytes);
             }
@@ -261,7 +195,7 @@ measure_prefill(bench_t *b)
                 use(b, f);
                 seconds = time_prefill(b, tokens[i]);
                 bench_add(&rounds[f][i], tokens[i] / seconds,
-                          bench_int8_rate(b->limits) / 2 / b->now->values);
+                          bench_int8_rate(b->limits) / 2 / b->now->w.values);
             }
         }
     }
@@ -279,48 +213,11 @@ static const uint32_t  sides[2][2] = { { 448, 448 }, { 896, 672 } };
 static const char     *side_names[2] = { "448", "896x672" };
 
 
-static void
-put_u32(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t) v;
-    p[1] = (uint8_t) (v >> 8);
-    p[2] = (uint8_t) (v >> 16);
-    p[3] = (uint8_t) (v >> 24);
-}
-
-
-/* Returns a new BMP of coloured noise; the caller frees it. */
+/* Returns a picture that no other question has had; the caller frees it. */
 static uint8_t *
-make_picture(bench_t *b, uint32_t width, uint32_t height, size_t *bytes)
+new_picture(bench_t *b, uint32_t width, uint32_t height, size_t *bytes)
 {
-    size_t    i;
-    uint8_t  *p;
-    uint32_t  state;
-
-    *bytes = 54 + (size_t) width * height * 3;
-    p = calloc(1, *bytes);
-
-    if (p == NULL) {
-        return NULL;
-    }
-
-    memcpy(p, "BM", 2);
-    put_u32(p + 2, (uint32_t) *bytes);
-    put_u32(p + 10, 54);
-    put_u32(p + 14, 40);
-    put_u32(p + 18, width);
-    put_u32(p + 22, height);
-    p[26] = 1;
-    p[28] = 24;
-
-    state = (uint32_t) ++b->salt * 2654435761u;
-
-    for (i = 54; i < *bytes; i++) {
-        state = state * 1664525 + 1013904223;
-        p[i] = (uint8_t) (state >> 24);
-    }
-
-    return p;
+    return vlm_measure_picture(width, height, (uint32_t) ++b->salt, bytes);
 }
 
 
@@ -362,7 +259,7 @@ time_encode(bench_t *b, int which, bench_rounds_t *rounds, vlm_err_t *err)
     vlm_model_t    *m = &b->v->sched.model;
     vlm_picture_t  *p;
 
-    file = make_picture(b, sides[which][0], sides[which][1], &bytes);
+    file = new_picture(b, sides[which][0], sides[which][1], &bytes);
     p = file == NULL ? NULL : vlm_picture_read(b->v, file, bytes, err);
     free(file);
 
@@ -416,72 +313,28 @@ measure_encode(bench_t *b, vlm_err_t *err)
 
 /* ---- the first token ----------------------------------------------------------------------- */
 
-/* Makes a prompt of the picture and a text that is cut to TEXT_TOKENS. */
-static vlm_prompt_t *
-make_prompt(bench_t *b, vlm_picture_t *picture, const char *text, vlm_err_t *err)
-{
-    size_t              bytes, n, i;
-    uint32_t           *ids;
-    vlm_part_t          parts[2] = { { .picture = picture }, { .text = text } };
-
-    if (vlm_tokenize(b->v, text, strlen(text), &ids, &n, err) != 0) {
-        return NULL;
-    }
-
-    for (bytes = 0, i = 0; i < n && i < TEXT_TOKENS; i++) {
-        size_t  piece;
-
-        (void) vlm_piece(b->v, ids[i], &piece);
-        bytes += piece;
-    }
-
-    free(ids);
-    parts[1].bytes = bytes;
-
-    return vlm_prompt_raw(b->v, parts, 2, err);
-}
-
-
 /* Returns the ms from submit to the first token; picture and prompt are made before. */
 static int
 ask(bench_t *b, const uint8_t *file, size_t bytes, const char *text, double *ms, vlm_err_t *err)
 {
-    int              idle;
-    double           start;
-    vlm_event_t      e;
-    vlm_prompt_t    *p;
-    vlm_picture_t   *picture;
-    vlm_sampling_t   s;
+    double          start;
+    vlm_prompt_t   *p;
+    vlm_picture_t  *picture;
 
     picture = vlm_picture_read(b->v, file, bytes, err);
+    p = picture == NULL ? NULL : vlm_measure_question(b->v, picture, text, TEXT_TOKENS, err);
 
-    if (picture == NULL || (p = make_prompt(b, picture, text, err)) == NULL) {
-        vlm_picture_free(picture);
+    if (p == NULL) {
         return -1;
     }
 
-    vlm_sampling_default(b->v, &s);
-    s.temperature = 0;
-    s.max_tokens = 1;
     start = bench_now();
 
-    if (vlm_submit(b->v, p, &s, NULL, &idle, err) == NULL) {
-        vlm_prompt_free(p);
-        return -1;
-    }
-
-    if (vlm_run(b->v, err) != 0) {
+    if (vlm_measure_first(b->v, p, err) != 0) {
         return -1;
     }
 
     *ms = (bench_now() - start) * 1e3;
-
-    while (vlm_next_event(b->v, &e)) {
-        if (e.kind == VLM_FAILED) {
-            *err = e.err;
-            return -1;
-        }
-    }
 
     return 0;
 }
@@ -511,7 +364,7 @@ measure_first(bench_t *b, vlm_err_t *err)
 
     for (r = 0; r < b->rounds; r++) {
         for (i = 0; i < 2; i++) {
-            file = make_picture(b, sides[i][0], sides[i][1], &bytes);
+            file = new_picture(b, sides[i][0], sides[i][1], &bytes);
 
             rc = file == NULL || ask(b, file, bytes, question, &ms, err) != 0
                  || ask(b, file, bytes, another, &again, err) != 0;
@@ -523,7 +376,7 @@ measure_first(bench_t *b, vlm_err_t *err)
 
             tokens = sides[i][0] * sides[i][1] / (28 * 28) + TEXT_TOKENS;
             limit = vision_limit(b, sides[i][0] * sides[i][1] / (14 * 14), 64)
-                    + 2 * b->now->values * tokens / bench_int8_rate(b->limits);
+                    + 2 * b->now->w.values * tokens / bench_int8_rate(b->limits);
             bench_add(&first[i], ms, limit * 1e3);
             bench_add(&second[i], again, ms);
         }
@@ -562,38 +415,6 @@ wanted(const bench_t *b, const char *part)
 }
 
 
-static double
-bytes_of(const vlm_linear_t *w)
-{
-    double  bytes = w->type == VLM_INT4 ? VLM_INT4_GROUP / (double) VLM_BLOCK
-                                        : vlm_type_bytes(w->type);
-
-    return bytes * w->N * w->K;
-}
-
-
-static void
-count_matrices(form_t *f)
-{
-    uint32_t            i, j;
-    const vlm_layer_t  *l;
-    const vlm_model_t  *m = &f->v->sched.model;
-
-    f->bytes = bytes_of(&m->head);
-
-    for (i = 0; i < m->config.text.layers; i++) {
-        l = &m->layer[i];
-
-        const vlm_linear_t  *const of[] = { &l->qkv, &l->o, &l->up, &l->down };
-
-        for (j = 0; j < 4; j++) {
-            f->bytes += bytes_of(of[j]);
-            f->values += (double) of[j]->N * of[j]->K;
-        }
-    }
-}
-
-
 static int
 run(bench_t *b, vlm_err_t *err)
 {
@@ -601,8 +422,8 @@ run(bench_t *b, vlm_err_t *err)
 
     for (f = 0; f < b->n_forms; f++) {
         use(b, f);
-        pass(b, 1, 0, 1, 1);           /* wakes threads, touches memory */
-        pass(b, SLOTS, 128, 1, 1);
+        vlm_measure_pass(b->v, 1, 0, 1, 1);           /* wakes threads, touches memory */
+        vlm_measure_pass(b->v, SLOTS, 128, 1, 1);
     }
 
     (void) bench_read_rate(b->limits);
@@ -714,11 +535,9 @@ load(form_t *f, vlm_conf_t *conf, vlm_stat_t *stat, vlm_err_t *err)
 
     /* A quantised cache is read into memory during the first answers; measuring begins later. */
 
-    for (vlm_stat(f->v, stat); stat->filling; vlm_stat(f->v, stat)) {
-        (void) usleep(10000);
-    }
-
-    count_matrices(f);
+    (void) vlm_measure_wait(f->v, 600);
+    vlm_stat(f->v, stat);
+    vlm_measure_weights(f->v, &f->w);
 
     return 0;
 }
@@ -756,7 +575,7 @@ main(int argc, char **argv)
     fprintf(stderr, "# %s\n", stat.device);
 
     b.limits = bench_limits_open(device, conf.threads ? conf.threads : vlm_processors(),
-                                 (uint64_t) b.form[0].values);
+                                 (uint64_t) b.form[0].w.values);
 
     if (b.limits == NULL) {
         fputs("bench-model: no memory for measuring the machine\n", stderr);

@@ -32,6 +32,7 @@ PARTS = {
                 " --rounds 1"],
     "again": ["build/again demo/model demo/pictures/table-01.png 11"],
     "deliver": ["bench/deliver.py"],
+    "documents": ["bench/reading.py"],
     "serve": ["bench/serve.py"],
     "concurrent": ["bench/at_once.py {model}"],
     "promises": ["bench/promises.py {model}"],

@@ -72,6 +72,10 @@ if [ "${model%/}" = "$root/demo/model-bloom" ]; then
     alias="alias bigscience/bloomz-560m;"
 fi
 
+# "make documents" builds the program that reads PDF files.
+documents=off
+[ ! -x build/vlm-pdf ] || documents=on
+
 case $lora in '') lora=off ;; /*) ;; *) lora=$root/$lora ;; esac
 
 # If root starts nginx, its workers run by default as a user that may be unable
@@ -84,7 +88,7 @@ mkdir -p run/store run/tmp
 [ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run run/store run/tmp
 
 sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model${mmproj:+ mmproj=$mmproj}|" \
-    -e "s|@THINKING@|$thinking|" -e "s|@LORA@|$lora|" -e "s|@ALIAS@|$alias|" -e "s|@TOOLS@|$tools|" -e "s|@USER@|$user|" \
+    -e "s|@THINKING@|$thinking|" -e "s|@LORA@|$lora|" -e "s|@DOCUMENTS@|$documents|" -e "s|@ALIAS@|$alias|" -e "s|@TOOLS@|$tools|" -e "s|@USER@|$user|" \
     conf/run.conf.in > run/nginx.conf
 
 nginx=$(command -v nginx || echo /usr/sbin/nginx)
@@ -135,9 +139,20 @@ hint() {
     echo
 }
 
-said=$("$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr 2>&1) || {
-    echo "$said" >&2
-    exit 1
+check() {
+    said=$("$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr 2>&1)
+}
+
+check || {
+    case $said in *"this kernel has no Landlock"*)
+        echo "make run: without documents, since this kernel has no Landlock"
+        sed -i 's/documents on;/documents off;/' run/nginx.conf
+    esac
+
+    check || {
+        echo "$said" >&2
+        exit 1
+    }
 }
 
 # The hint runs detached, because nginx logs the exit of a child that it did not

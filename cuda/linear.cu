@@ -75,7 +75,7 @@ put_few(const vlm_product_t &a, uint32_t tile, const float *parts)
 
 
 /* A block computes its tiles one after the other, each with all activation rows. */
-template <bool INT8, int OUT>
+template <int FORM, int OUT>
 __global__ void __launch_bounds__(VLM_FEW_THREADS, VLM_FEW_BLOCKS)
 few(vlm_product_t a)
 {
@@ -88,7 +88,7 @@ few(vlm_product_t a)
     tile = blockIdx.x * a.tiles;
     end = min(tile + a.tiles, (a.N + VLM_CUDA_TILE - 1) / VLM_CUDA_TILE);
 
-    vlm_begin_few<INT8>(a, tile, room, parts);
+    vlm_begin_few<FORM>(a, tile, room, parts);
 
     /*
      * A thread at a tile's barrier has finished the previous tile, so two alternating buffers are
@@ -97,7 +97,7 @@ few(vlm_product_t a)
 
     for ( /* void */ ; tile < end; tile++) {
         to = parts + tile % 2 * VLM_FEW_PARTS;
-        vlm_sum_tile<INT8>(a, tile, to);
+        vlm_sum_tile<FORM>(a, tile, to);
 
         __syncthreads();
 
@@ -122,7 +122,7 @@ typedef struct {
 
 
 /* Groups g, g + 1 of this block's activation rows on their way to shared memory. */
-template <bool INT8>
+template <int FORM>
 static __device__ __forceinline__ void
 copy_stage(const vlm_product_t &a, stage_t *to, uint32_t t0, uint32_t g)
 {
@@ -142,7 +142,7 @@ copy_stage(const vlm_product_t &a, stage_t *to, uint32_t t0, uint32_t g)
                      t0 + row < a.T ? 16 : 0);
         }
 
-        if (INT8 && threadIdx.x < MANY_ROWS / 4) {
+        if (VLM_IS_INT8(FORM) && threadIdx.x < MANY_ROWS / 4) {
             vlm_copy(&to->s[j][threadIdx.x], a.in.s + static_cast<size_t>(g + j) * a.in.s_stride
                      + t0 + 4 * threadIdx.x, 16);
         }
@@ -152,20 +152,28 @@ copy_stage(const vlm_product_t &a, stage_t *to, uint32_t t0, uint32_t g)
 }
 
 
-/* The lane's pieces of a group of its warp's 16 weight rows; tile NULL: there are none. */
+/* The lane's pieces of a group of its warp's 16 weight rows; tile NULL: there are none.  Of int4
+   the second has its numbers. */
+template <int FORM>
 static __device__ __forceinline__ void
 load_weights(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint4 *first, uint4 *second)
 {
     *first = *second = make_uint4(0, 0, 0, 0);
 
     if (tile != nullptr && g < a.groups) {
-        *first = tile[2 * g * VLM_WARP];
-        *second = tile[(2 * g + 1) * VLM_WARP];
+        tile += g * VLM_LOADS(FORM);
+        *first = tile[threadIdx.x % VLM_WARP];
+
+        if (FORM == VLM_FORM_INT4) {
+            second->x = vlm_numbers4(tile);
+        } else {
+            *second = tile[VLM_WARP + threadIdx.x % VLM_WARP];
+        }
     }
 }
 
 
-template <bool INT8>
+template <int FORM>
 static __device__ __forceinline__ void
 add_stage(const stage_t *from, uint32_t j, uint4 first, uint4 second, float (&sum)[TILES][4])
 {
@@ -175,13 +183,18 @@ add_stage(const stage_t *from, uint32_t j, uint4 first, uint4 second, float (&su
     lane = threadIdx.x % VLM_WARP;
     s = make_float2(0, 0);
 
+    if (FORM == VLM_FORM_INT4) {
+        vlm_unpack4(first, second.x, &first, &second);
+    }
+
 #pragma unroll
     for (i = 0; i < TILES; i++) {
-        if (INT8) {
+        if (VLM_IS_INT8(FORM)) {
             s = reinterpret_cast<const float2 *>(from->s[j])[i * 4 + lane % 4];
         }
 
-        vlm_add_group<INT8>(sum[i], first, second, from->q[j][i * VLM_FEW + lane / 4][lane % 4], s);
+        vlm_add_group<VLM_IS_INT8(FORM)>(sum[i], first, second,
+                                         from->q[j][i * VLM_FEW + lane / 4][lane % 4], s);
     }
 }
 
@@ -208,7 +221,7 @@ put_tile(const vlm_product_t &a, uint32_t t, uint32_t n, float v0, float v1)
 
 
 /* blockIdx.x is 64 activation rows, y is 64 weight rows. */
-template <bool INT8, int OUT>
+template <int FORM, int OUT>
 __global__ void __launch_bounds__(MANY_THREADS, 3)
 many(vlm_product_t a)
 {
@@ -222,34 +235,32 @@ many(vlm_product_t a)
     lane = threadIdx.x % VLM_WARP;
     t0 = blockIdx.x * MANY_ROWS;
     n0 = (blockIdx.y * MANY_WARPS + threadIdx.x / VLM_WARP) * VLM_CUDA_TILE;
-    tile = n0 < a.N ? a.w + static_cast<size_t>(n0 / VLM_CUDA_TILE) * a.groups * 2 * VLM_WARP
-                      + lane
-                    : nullptr;
+    tile = n0 < a.N ? vlm_tile_at<FORM>(a, n0 / VLM_CUDA_TILE) : nullptr;
 
 #pragma unroll
     for (i = 0; i < TILES * 4; i++) {
         sum[i / 4][i % 4] = total[i / 4][i % 4] = 0;
     }
 
-    copy_stage<INT8>(a, &stages[0], t0, 0);
+    copy_stage<FORM>(a, &stages[0], t0, 0);
     left = a.run;
 
 #pragma unroll
     for (j = 0; j < STAGE; j++) {
-        load_weights(a, tile, j, &w[j][0], &w[j][1]);
+        load_weights<FORM>(a, tile, j, &w[j][0], &w[j][1]);
     }
 
     for (g = 0; g < a.groups; g += STAGE) {
         vlm_copy_wait<0>();
         __syncthreads();
 
-        copy_stage<INT8>(a, &stages[(g / STAGE + 1) % 2], t0, g + STAGE);
+        copy_stage<FORM>(a, &stages[(g / STAGE + 1) % 2], t0, g + STAGE);
 
 #pragma unroll
         for (j = 0; j < STAGE; j++) {
             if (g + j < a.groups) {
-                add_stage<INT8>(&stages[g / STAGE % 2], j, w[j][0], w[j][1], sum);
-                load_weights(a, tile, g + j + STAGE, &w[j][0], &w[j][1]);
+                add_stage<FORM>(&stages[g / STAGE % 2], j, w[j][0], w[j][1], sum);
+                load_weights<FORM>(a, tile, g + j + STAGE, &w[j][0], &w[j][1]);
                 left--;
             }
 
@@ -294,9 +305,9 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, c
     a.in.x = x;
     a.in.rows = rows;
     a.in.norm = norm == nullptr ? none : *norm;
-    a.in.blocks = w->type == VLM_INT8 && w->blocks;
+    a.in.blocks = vlm_cuda_int8(w->type) && w->blocks;
     a.in.K = w->K;
-    a.in.row_words = vlm_cuda_padded(w->K) / (w->type == VLM_INT8 ? 4 : 2);
+    a.in.row_words = vlm_cuda_padded(w->K) / (vlm_cuda_int8(w->type) ? 4 : 2);
     a.in.q = static_cast<unsigned *>(d->scratch.q);
     a.in.s = d->scratch.s;
 
@@ -307,6 +318,7 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, c
     a.N = w->N;
     a.T = T;
     a.groups = a.in.row_words / 16;
+    a.group_bytes = w->type == VLM_INT4 ? VLM_CUDA_GROUP4 : VLM_GROUP;
     a.run = vlm_divide_up(a.groups, VLM_CUDA_PARTS);
     a.tiles = 1;
 
@@ -316,7 +328,7 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, c
      */
 
     a.in.q_stride = a.in.row_words | 16;
-    a.in.s_stride = w->type == VLM_INT8 ? (T + 1) / 2 * 2 : 0;
+    a.in.s_stride = vlm_cuda_int8(w->type) ? (T + 1) / 2 * 2 : 0;
     a.inside = T <= VLM_FEW && inside_bytes(a) <= VLM_INSIDE;
 
     if (!a.inside) {
@@ -341,7 +353,8 @@ ops_of_row(uint32_t N, uint32_t K)
 double
 vlm_product_cost(const vlm_product_t &a)
 {
-    return vlm_cost(static_cast<double>(a.groups) * VLM_GROUP * a.N, ops_of_row(a.N, a.in.K) * a.T);
+    return vlm_cost(static_cast<double>(a.groups) * a.group_bytes * a.N,
+                    ops_of_row(a.N, a.in.K) * a.T);
 }
 
 
@@ -375,7 +388,7 @@ vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units)
 }
 
 
-template <bool INT8, int OUT>
+template <int FORM, int OUT>
 static void
 launch(vlm_device_t *d, vlm_product_t a)
 {
@@ -384,70 +397,71 @@ launch(vlm_device_t *d, vlm_product_t a)
 
     if (a.T <= VLM_FEW) {
         grid = vlm_few_grid(d, &a, vlm_divide_up(a.N, VLM_CUDA_TILE));
-        VLM_LAUNCH(d, cost, (few<INT8, OUT>), grid.blocks, VLM_FEW_THREADS, grid.shared, a);
+        VLM_LAUNCH(d, cost, (few<FORM, OUT>), grid.blocks, VLM_FEW_THREADS, grid.shared, a);
         return;
     }
 
-    VLM_LAUNCH(d, cost, (many<INT8, OUT>), dim3(vlm_divide_up(a.T, MANY_ROWS),
+    VLM_LAUNCH(d, cost, (many<FORM, OUT>), dim3(vlm_divide_up(a.T, MANY_ROWS),
                vlm_divide_up(a.N, MANY_WARPS * VLM_CUDA_TILE)), MANY_THREADS, 0, a);
 }
 
 
-template <bool INT8>
+template <int FORM>
 static void
 launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_out_t store, const vlm_product_t &a)
 {
     switch (w->epilogue) {
     case VLM_STORE:
         if (store == VLM_OUT_F32) {
-            launch<INT8, STORE_F32>(d, a);
+            launch<FORM, STORE_F32>(d, a);
         } else {
-            launch<INT8, STORE_ACT>(d, a);
+            launch<FORM, STORE_ACT>(d, a);
         }
         break;
     case VLM_ADD:
-        launch<INT8, ADD>(d, a);
+        launch<FORM, ADD>(d, a);
         break;
     case VLM_SILU_MUL:
-        launch<INT8, SILU_MUL>(d, a);
+        launch<FORM, SILU_MUL>(d, a);
         break;
     case VLM_GELU:
-        launch<INT8, GELU>(d, a);
+        launch<FORM, GELU>(d, a);
         break;
     case VLM_GELU_TANH:
-        launch<INT8, GELU_TANH>(d, a);
+        launch<FORM, GELU_TANH>(d, a);
         break;
     }
 }
 
 
-template <bool INT8, int OUT>
+template <int FORM, int OUT>
 static void
 load(vlm_device_t *d)
 {
-    VLM_LOAD(d, (few<INT8, OUT>), VLM_INSIDE);
-    VLM_LOAD(d, (many<INT8, OUT>), 0);
+    VLM_LOAD(d, (few<FORM, OUT>), VLM_INSIDE);
+    VLM_LOAD(d, (many<FORM, OUT>), 0);
 }
 
 
-template <bool INT8>
+template <int FORM>
 static void
 load_type(vlm_device_t *d)
 {
-    load<INT8, STORE_ACT>(d);
-    load<INT8, STORE_F32>(d);
-    load<INT8, ADD>(d);
-    load<INT8, SILU_MUL>(d);
-    load<INT8, GELU>(d);
-    load<INT8, GELU_TANH>(d);
+    load<FORM, STORE_ACT>(d);
+    load<FORM, STORE_F32>(d);
+    load<FORM, ADD>(d);
+    load<FORM, SILU_MUL>(d);
+    load<FORM, GELU>(d);
+    load<FORM, GELU_TANH>(d);
 }
 
 
 void
 vlm_load_linear(vlm_device_t *d)
 {
-    load_type<true>(d);
-    load_type<false>(d);
+    load_type<VLM_FORM_INT4>(d);
+    load_type<VLM_FORM_INT8>(d);
+    load_type<VLM_FORM_BF16>(d);
 }
 
 
@@ -460,10 +474,15 @@ vlm_product(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, cons
     a = vlm_product_of(d, w, norm, x, rows, T, which);
     a.y = y;
 
-    if (w->type == VLM_INT8) {
-        launch_type<true>(d, w, store, a);
-    } else {
-        launch_type<false>(d, w, store, a);
+    switch (w->type) {
+    case VLM_INT4:
+        launch_type<VLM_FORM_INT4>(d, w, store, a);
+        break;
+    case VLM_INT8:
+        launch_type<VLM_FORM_INT8>(d, w, store, a);
+        break;
+    default:
+        launch_type<VLM_FORM_BF16>(d, w, store, a);
     }
 }
 

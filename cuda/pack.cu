@@ -1,5 +1,5 @@
 /*
- * The order of packed weights, for int8 and bf16 alike.
+ * The order of packed weights: of int8 and bf16 alike, and of int4.
  *
  * A row's values are bytes, padded with zeros to whole blocks of 64 values; rows are padded to
  * tiles of 16.  A tile of 16 rows by 32 bytes is 512 bytes together: piece [lane][4] of 4 bytes is
@@ -8,6 +8,11 @@
  * and a thousand.  Tiles of the same 16 rows follow each other along K.
  *
  *   piece [lane][i] = row lane / 4 + 8 (i % 2), bytes 4 (lane % 4) + 16 (i / 2) to + 3
+ *
+ * In int4 (format/int4.h) the 32 bytes of 64 values of a row are such a tile, whose low four bits
+ * are the values of the first tile of int8 and whose high ones those of the second.  Behind each
+ * tile of 16 rows are the steps and bases of these, [8] words: step and base of a row, and of the
+ * row 8 on.
  *
  * f32 rows, which only the patch embedding has, stay as they are.
  */
@@ -19,9 +24,12 @@
 
 extern "C" {
 #include "format/bf16.h"
+#include "format/int4.h"
 }
 
 #define TILE_BYTES  32                 /* of a row */
+
+static_assert(VLM_CUDA_GROUP4 == VLM_INT4_GROUP, "a row has the same groups in both orders");
 
 
 /* Row n of the caller's rows, as bytes with zeros to the end. */
@@ -46,23 +54,53 @@ read_row(const vlm_linear_t *w, const void *from, uint32_t n, uint8_t *row, size
 }
 
 
+/* Copies TILE_BYTES of one row to their places in a tile. */
+static void
+scatter_tile(uint8_t *tile, const uint8_t *row, uint32_t r)
+{
+    uint32_t   t, i, lane;
+
+    for (i = 0; i < 2; i++) {
+        for (t = 0; t < 4; t++) {
+            lane = r % 8 * 4 + t;
+            memcpy(tile + lane * 16 + (r / 8 + 2 * i) * 4, row + 4 * t + 16 * i, 4);
+        }
+    }
+}
+
+
 /* Copies one row to its places in the tiles of 16 rows of `bytes` bytes each. */
 static void
 scatter_row(uint8_t *tiles, const uint8_t *row, uint32_t r, size_t bytes)
 {
-    uint8_t   *tile;
-    uint32_t   t, i, lane;
-
     for (size_t at = 0; at < bytes; at += TILE_BYTES) {
-        tile = tiles + at * VLM_CUDA_TILE;
-
-        for (i = 0; i < 2; i++) {
-            for (t = 0; t < 4; t++) {
-                lane = r % 8 * 4 + t;
-                memcpy(tile + lane * 16 + (r / 8 + 2 * i) * 4, row + at + 4 * t + 16 * i, 4);
-            }
-        }
+        scatter_tile(tiles + at * VLM_CUDA_TILE, row + at, r);
     }
+}
+
+
+/* The same of a row of groups of int4. */
+static void
+scatter_groups(uint8_t *tiles, const uint8_t *row, uint32_t r, size_t bytes)
+{
+    uint8_t  *tile;
+
+    for (size_t at = 0; at < bytes; at += VLM_INT4_GROUP) {
+        tile = tiles + at * VLM_CUDA_TILE;
+        scatter_tile(tile, row + at, r);
+        memcpy(tile + TILE_BYTES * VLM_CUDA_TILE + r % 8 * 4 + r / 8 * 2, row + at + TILE_BYTES, 2);
+    }
+}
+
+
+/* Bytes of a row in tiles. */
+static size_t
+row_bytes(const vlm_linear_t *w)
+{
+    size_t  padded = vlm_cuda_padded(w->K);
+
+    return w->type == VLM_INT4 ? padded / VLM_BLOCK * VLM_CUDA_GROUP4
+                               : padded * (w->type == VLM_INT8 ? 1 : 2);
 }
 
 
@@ -80,7 +118,7 @@ vlm_cuda_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const 
         return;
     }
 
-    bytes = static_cast<size_t>(vlm_cuda_padded(w->K)) * (w->type == VLM_INT8 ? 1 : 2);
+    bytes = row_bytes(w);
     tile = bytes * VLM_CUDA_TILE;
     rows = vlm_divide_up(n, VLM_CUDA_TILE) * VLM_CUDA_TILE;
     tiles = static_cast<uint8_t *>(calloc(rows + 1, bytes));
@@ -93,6 +131,13 @@ vlm_cuda_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const 
     one = tiles + rows * bytes;
 
     for (i = 0; i < n; i++) {
+        if (w->type == VLM_INT4) {
+            scatter_groups(tiles + i / VLM_CUDA_TILE * tile,
+                           static_cast<const uint8_t *>(from) + i * bytes, i % VLM_CUDA_TILE,
+                           bytes);
+            continue;
+        }
+
         read_row(w, from, i, one, bytes);
         scatter_row(tiles + i / VLM_CUDA_TILE * tile, one, i % VLM_CUDA_TILE, bytes);
     }

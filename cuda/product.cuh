@@ -25,6 +25,60 @@
 static_assert(VLM_FEW_THREADS == VLM_READY_THREADS, "a block of both");
 
 
+/* The form of weights, of which the second and third have activations in int8. */
+enum { VLM_FORM_BF16, VLM_FORM_INT8, VLM_FORM_INT4 };
+
+/* Loads of 16 bytes that a group of 16 weight rows is. */
+#define VLM_LOADS(form)  ((form) == VLM_FORM_INT4 ? VLM_WARP + 2 : 2 * VLM_WARP)
+#define VLM_IS_INT8(form)  ((form) != VLM_FORM_BF16)
+
+static_assert((VLM_WARP + 2) * 16 == VLM_CUDA_GROUP4 * VLM_CUDA_TILE, "as they are packed");
+
+
+/* ---- int4 --------------------------------------------------------------------------------- */
+
+/* Four values of a byte each from as many of four bits: base + step q, of which base is in each
+   byte.  step q stays below 256, and sums of bytes carry into no other. */
+static __device__ __forceinline__ unsigned
+vlm_four(unsigned q, unsigned step, unsigned base)
+{
+    q *= step;
+
+    return ((q & 0x7f7f7f7f) + (base & 0x7f7f7f7f)) ^ ((q ^ base) & 0x80808080);
+}
+
+
+/* A lane's two pieces of int8 from that of int4; numbers: of its two rows, as pack.cu has them. */
+static __device__ __forceinline__ void
+vlm_unpack4(uint4 q, unsigned numbers, uint4 *first, uint4 *second)
+{
+    unsigned  step0, step1, base0, base1;
+
+    step0 = numbers & 0xff;
+    base0 = (numbers >> 8 & 0xff) * 0x01010101;
+    step1 = numbers >> 16 & 0xff;
+    base1 = (numbers >> 24) * 0x01010101;
+
+    first->x = vlm_four(q.x & 0x0f0f0f0f, step0, base0);
+    first->y = vlm_four(q.y & 0x0f0f0f0f, step1, base1);
+    first->z = vlm_four(q.z & 0x0f0f0f0f, step0, base0);
+    first->w = vlm_four(q.w & 0x0f0f0f0f, step1, base1);
+
+    second->x = vlm_four(q.x >> 4 & 0x0f0f0f0f, step0, base0);
+    second->y = vlm_four(q.y >> 4 & 0x0f0f0f0f, step1, base1);
+    second->z = vlm_four(q.z >> 4 & 0x0f0f0f0f, step0, base0);
+    second->w = vlm_four(q.w >> 4 & 0x0f0f0f0f, step1, base1);
+}
+
+
+/* The lane's numbers of a group of int4, whose pieces begin at `group`. */
+static __device__ __forceinline__ unsigned
+vlm_numbers4(const uint4 *group)
+{
+    return reinterpret_cast<const unsigned *>(group + VLM_WARP)[threadIdx.x % VLM_WARP / 4];
+}
+
+
 /* ---- sums --------------------------------------------------------------------------------- */
 
 /* One group: sum [row g: columns 2 t, 2 t + 1; row g + 8] += its product, scaled by s of both. */
@@ -66,10 +120,11 @@ vlm_finish(const vlm_product_t &a, uint32_t t, uint32_t n, float sum)
 /* ---- few rows ----------------------------------------------------------------------------- */
 
 /* Where the pieces of 16 weight rows begin. */
+template <int FORM>
 static __device__ __forceinline__ const uint4 *
 vlm_tile_at(const vlm_product_t &a, uint32_t tile)
 {
-    return a.w + static_cast<size_t>(tile) * a.groups * 2 * VLM_WARP;
+    return a.w + static_cast<size_t>(tile) * a.groups * VLM_LOADS(FORM);
 }
 
 
@@ -77,40 +132,42 @@ vlm_tile_at(const vlm_product_t &a, uint32_t tile)
  * Called before the first tile: makes rows ready in room, a block's dynamic memory, unless a launch
  * has done it, while the first tile's weights are prefetched.  sums is shared, VLM_FEW_PARTS.
  */
-template <bool INT8>
+template <int FORM>
 static __device__ __forceinline__ void
 vlm_begin_few(vlm_product_t &a, uint32_t tile, unsigned char *room, float *sums)
 {
-    uint32_t  g;
+    uint32_t  g, at;
 
     if (!a.inside) {
         return;
     }
 
-    /* 128 bytes a lane are VLM_AHEAD groups of 16 rows. */
+    /* 128 bytes a lane are VLM_AHEAD groups of 16 rows, or more of int4. */
 
     g = threadIdx.x / VLM_WARP * a.run;
+    at = g * VLM_LOADS(FORM) + threadIdx.x % VLM_WARP * 8;
 
-    if (g + threadIdx.x % VLM_WARP / 8 < a.groups) {
-        vlm_prefetch(vlm_tile_at(a, tile) + g * 2 * VLM_WARP + threadIdx.x % VLM_WARP * 8);
+    if (at < a.groups * VLM_LOADS(FORM)) {
+        vlm_prefetch(vlm_tile_at<FORM>(a, tile) + at);
     }
 
     a.in.q = reinterpret_cast<unsigned *>(room);
     a.in.s = reinterpret_cast<float *>(room + a.T * a.in.q_stride * 4);
-    vlm_ready_rows<INT8>(a.in, 0, a.T, sums);
+    vlm_ready_rows<VLM_IS_INT8(FORM)>(a.in, 0, a.T, sums);
 
     __syncthreads();
 }
 
 
-/* Groups [g, end) of this warp's run; tile is the lane's place in the 16 weight rows. */
-template <bool INT8>
+/* Groups [g, end) of this warp's run; tile is where the 16 weight rows begin. */
+template <int FORM>
 static __device__ __forceinline__ void
 vlm_sum_run(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint32_t end, float (&sum)[4])
 {
-    uint4            w[2 * VLM_AHEAD], b;
+    uint4            w[2 * VLM_AHEAD], b, first, second;
     float2           s;
     uint32_t         i, lane, t;
+    const uint4     *at;
     const unsigned  *q;
 
     lane = threadIdx.x % VLM_WARP;
@@ -122,8 +179,14 @@ vlm_sum_run(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint32_t end,
 #pragma unroll
         for (i = 0; i < VLM_AHEAD; i++) {
             if (g + i < end) {
-                w[2 * i] = vlm_load_once(tile + (g + i) * 2 * VLM_WARP);
-                w[2 * i + 1] = vlm_load_once(tile + ((g + i) * 2 + 1) * VLM_WARP);
+                at = tile + (g + i) * VLM_LOADS(FORM);
+                w[2 * i] = vlm_load_once(at + lane);
+
+                if (FORM == VLM_FORM_INT4) {
+                    w[2 * i + 1].x = vlm_numbers4(at);
+                } else {
+                    w[2 * i + 1] = vlm_load_once(at + VLM_WARP + lane);
+                }
             }
         }
 
@@ -137,12 +200,19 @@ vlm_sum_run(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint32_t end,
                     b = *reinterpret_cast<const uint4 *>(q + (g + i) * 16);
                 }
 
-                if (INT8 && lane % 4 * 2 < a.T) {
+                if (VLM_IS_INT8(FORM) && lane % 4 * 2 < a.T) {
                     s = *reinterpret_cast<const float2 *>(a.in.s + (g + i) * a.in.s_stride
                                                           + lane % 4 * 2);
                 }
 
-                vlm_add_group<INT8>(sum, w[2 * i], w[2 * i + 1], b, s);
+                first = w[2 * i];
+                second = w[2 * i + 1];
+
+                if (FORM == VLM_FORM_INT4) {
+                    vlm_unpack4(w[2 * i], w[2 * i + 1].x, &first, &second);
+                }
+
+                vlm_add_group<VLM_IS_INT8(FORM)>(sum, first, second, b, s);
             }
         }
     }
@@ -150,7 +220,7 @@ vlm_sum_run(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint32_t end,
 
 
 /* Each warp's part of a tile, to parts [VLM_CUDA_PARTS][VLM_CUDA_TILE][VLM_FEW]; then a barrier. */
-template <bool INT8>
+template <int FORM>
 static __device__ __forceinline__ void
 vlm_sum_tile(const vlm_product_t &a, uint32_t tile, float *parts)
 {
@@ -163,7 +233,7 @@ vlm_sum_tile(const vlm_product_t &a, uint32_t tile, float *parts)
     end = min(g + a.run, a.groups);
 
     if (g < end) {
-        vlm_sum_run<INT8>(a, vlm_tile_at(a, tile) + lane, g, end, sum);
+        vlm_sum_run<FORM>(a, vlm_tile_at<FORM>(a, tile), g, end, sum);
     }
 
     i = (part * VLM_CUDA_TILE + lane / 4) * VLM_FEW + lane % 4 * 2;

@@ -2,9 +2,9 @@
  * The product of weights and activation rows, for the operations that have one: linear, head, qkv,
  * qkv_2d.
  *
- * Sums have one order in every kernel: a row's groups of 64 bytes are cut along K into
- * VLM_CUDA_PARTS runs, each run is summed from its first group on, and then the runs are added in
- * their order.  So a row's result does not depend on the number of rows in the call.
+ * Sums have one order in every kernel: a row's groups of 64 bytes, or of 64 values of int4, are cut
+ * along K into VLM_CUDA_PARTS runs, each run is summed from its first group on, and then the runs
+ * are added in their order.  So a row's result does not depend on the number of rows in the call.
  */
 
 #ifndef VLM_PRODUCT_H
@@ -13,7 +13,7 @@
 #include "device.h"
 #include "vlm.h"
 
-#define VLM_GROUP       64             /* bytes of a row, of weights or activations */
+#define VLM_GROUP       64             /* bytes of a row, of activations or of such weights */
 #define VLM_CUDA_PARTS  8
 #define VLM_INSIDE      (56u << 10)    /* dynamic bytes of a block that makes rows ready */
 #define VLM_FEW         8              /* activation rows of a fragment, and the most of `few` */
@@ -49,6 +49,7 @@ typedef struct {
     uint32_t      N, T;
     uint32_t      groups;              /* of a row, and of each of the VLM_CUDA_PARTS of it */
     uint32_t      run;
+    uint32_t      group_bytes;         /* of a weight row */
     uint32_t      tiles;               /* of few rows: that a block takes one after the other */
     uint32_t      inside;              /* of few rows: each block makes them ready for itself */
 } vlm_product_t;

@@ -251,7 +251,8 @@ template <bool INT8>
 __global__ void __launch_bounds__(VLM_FEW_THREADS, VLM_FEW_BLOCKS)
 qkv_few(vlm_product_t p, text_t a)
 {
-    uint32_t  unit, end, tile, head, i;
+    uint32_t       unit, end, tile, head, i;
+    constexpr int  FORM = INT8 ? VLM_FORM_INT8 : VLM_FORM_BF16;
 
     VLM_SHARED(float, parts, 2 * VLM_FEW_PARTS);
     VLM_SHARED(unsigned, number, 1);
@@ -260,14 +261,14 @@ qkv_few(vlm_product_t p, text_t a)
     unit = blockIdx.x * p.tiles;
     end = min(unit + p.tiles, p.N / (2 * VLM_CUDA_TILE));
 
-    vlm_begin_few<INT8>(p, tile_of(a, unit, &head), room, parts);
+    vlm_begin_few<FORM>(p, tile_of(a, unit, &head), room, parts);
 
     for ( /* void */ ; unit < end; unit++) {
         tile = tile_of(a, unit, &head);
 
 #pragma unroll 1
         for (i = 0; i < 2; i++) {
-            vlm_sum_tile<INT8>(p, tile + i * (a.kv.head_dim / 2 / VLM_CUDA_TILE),
+            vlm_sum_tile<FORM>(p, tile + i * (a.kv.head_dim / 2 / VLM_CUDA_TILE),
                                parts + i * VLM_FEW_PARTS);
         }
 

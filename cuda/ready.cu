@@ -30,7 +30,7 @@ vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, uint32
 {
     const double  cost = vlm_cost(6.0 * T * a.K, 0);
 
-    if (weights == VLM_INT8) {
+    if (vlm_cuda_int8(weights)) {
         VLM_LAUNCH(d, cost, ready<true>, T, VLM_READY_THREADS, 0, a);
     } else {
         VLM_LAUNCH(d, cost, ready<false>, T, VLM_READY_THREADS, 0, a);

@@ -24,6 +24,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/logits.h"
 #include "base/pixels.h"
 
 #define VLM_VERSION "0.2.0"            /* version of the project: engine, module, tools */
@@ -31,7 +32,7 @@
 
 /* ---- configuration and plan ---------------------------------------------- */
 
-typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8, VLM_INT4 } vlm_type_t;
+typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8, VLM_INT4, VLM_INT16 } vlm_type_t;
 
 typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 
@@ -46,6 +47,7 @@ typedef struct {
     int          kv_int8;              /* 1: keys and values are int8, on the CPU; 0: bf16, or f32
                                           as the weights are */
     uint64_t     memory;               /* bytes that the plan may take; 0: no bound */
+    uint64_t     encoder;              /* bytes of a text encoder beside the model (embedder.h) */
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
     uint32_t     slots;                /* sequences that step together */
     uint64_t     max_pixels;           /* pixels of a picture after its resize */
@@ -80,8 +82,9 @@ typedef struct {
     uint64_t  vision;                  /* vision encoder, its workspace, features of pictures */
     uint64_t  kv;                      /* keys and values of all slots */
     uint64_t  workspace;               /* activations of one step, logits, sampling */
+    uint64_t  encoder;                 /* as in vlm_conf_t; it is in RAM */
     uint64_t  device;                  /* the device's own use; 0 on the CPU */
-    uint64_t  total;
+    uint64_t  total;                   /* on a GPU without the encoder */
     int       assumed;                 /* 1: the weights are not there yet, and counted as those of
                                           the family, of the sizes in config.json */
 } vlm_plan_t;
@@ -470,14 +473,6 @@ uint32_t vlm_grammar_least(const vlm_grammar_t *g);
 
 
 /* ---- jobs ---------------------------------------------------------------- */
-
-#define VLM_TOP_LOGPROBS  20
-#define VLM_MAX_BIAS      1024
-
-typedef struct {
-    uint32_t  id;                      /* token of the vocabulary */
-    float     bias;                    /* -100 to 100; at -100 the id is never picked */
-} vlm_bias_t;
 
 typedef struct {
     uint32_t  id;

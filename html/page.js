@@ -148,7 +148,8 @@ function grow() {
 function showHint() {
     const task = document.querySelector('input[name=task]:checked').value;
 
-    $('message').placeholder = stage.picture || !plain(task) ? TASKS[task][1] : 'Ask a question';
+    $('message').placeholder = asksDocuments() ? 'Ask about the documents'
+        : stage.picture || !plain(task) ? TASKS[task][1] : 'Ask a question';
 }
 
 function listenToForm() {
@@ -206,6 +207,26 @@ function listenToPictures() {
     addEventListener('resize', fit);
 }
 
+function listenToDocuments() {
+    for (const button of [$('choose-pdf'), $('add-pdf')]) {
+        button.addEventListener('click', () => $('pdf').click());
+    }
+
+    $('pdf').addEventListener('change', () => {
+        takeDocuments([...$('pdf').files]);
+        $('pdf').value = '';
+    });
+
+    $('reading').value = recall('pages') || 'auto';
+    $('reading').addEventListener('change', () => {
+        remember('pages', pagesToAsk() === 'auto' ? null : pagesToAsk());
+    });
+
+    $('previous').addEventListener('click', () => turnPage(-1));
+    $('next').addEventListener('click', () => turnPage(1));
+    $('all').addEventListener('click', () => show(null, null));
+}
+
 // A copied table is on the clipboard as text and as a picture.  Pasting into the question takes the text.
 function paste(event) {
     const { files, types } = event.clipboardData;
@@ -248,6 +269,7 @@ function listenToMarks() {
 function begin() {
     listenToForm();
     listenToPictures();
+    listenToDocuments();
     listenToDrops();
     listenToMarks();
 

@@ -124,14 +124,12 @@ function show(picture, turn) {
     stage.pinned = -1;
     stage.drawn = 0;
 
-    $('empty').hidden = picture !== null;
     $('frame').hidden = picture === null;
     $('below').hidden = picture === null;
-    $('stage').classList.toggle('filled', picture !== null);
 
     if (other && picture) {
         $('image').src = picture.src;
-        $('image').alt = `Picture: ${picture.title}`;
+        $('image').alt = picture.page ? picture.title : `Picture: ${picture.title}`;
     }
 
     if (!picture) {
@@ -142,7 +140,8 @@ function show(picture, turn) {
         t.parts.show?.setAttribute('aria-pressed', String(t === turn));
     }
 
-    showHint();
+    showDocuments();
+    showPageRow();
     showPictureName();
     showSending();
     showPictureError();
@@ -180,7 +179,7 @@ function draw() {
     const overlay = $('overlay');
     const marks = stage.turn?.marks || [];
 
-    overlay.replaceChildren();
+    overlay.replaceChildren(...citedBoxes($('frame').clientWidth, $('frame').clientHeight));
 
     if (!stage.picture?.width || marks.length === 0) {
         return;
@@ -317,7 +316,7 @@ function hover(event) {
 
     heat(n >= 0 ? n : stage.pinned);
 
-    if (n < 0 && stage.pinned < 0 && event.pointerType === 'mouse'
+    if (n < 0 && stage.pinned < 0 && !stage.picture?.page && event.pointerType === 'mouse'
         && $('frame').contains(event.target)) {
         const box = $('frame').getBoundingClientRect();
         const [w, h] = space();
@@ -455,10 +454,7 @@ async function redraw(picture, image) {
 function send(picture) {
     picture.part = 0;
     picture.failure = null;
-    picture.sent = upload(picture.blob, picture.title, (part) => {
-        picture.part = part;
-        showSending();
-    });
+    picture.sent = uploadPicture(picture);
 
     picture.sent.then((name) => {
         picture.name = name;
@@ -472,17 +468,30 @@ function send(picture) {
     });
 }
 
+async function uploadPicture(picture) {
+    const form = new FormData();
+
+    form.append('file', picture.blob, picture.title);
+
+    const { filename } = await upload('api/upload', form, (part) => {
+        picture.part = part;
+        showSending();
+    });
+
+    return filename;
+}
+
 function showSending() {
     const { picture } = stage;
 
-    $('sending').hidden = !picture || !picture.sent || Boolean(picture.name);
+    $('sending').hidden = !picture?.sent || Boolean(picture.name);
     $('sending').value = picture?.part || 0;
 }
 
 function showPictureName() {
     const { picture } = stage;
 
-    if (!picture) {
+    if (!picture || picture.page) {
         return;
     }
 
@@ -530,7 +539,10 @@ function imageLoaded() {
 }
 
 function imageFailed() {
-    if (stage.picture && !stage.picture.blob) {
+    if (stage.picture?.page) {
+        pageFailed(stage.picture);
+
+    } else if (stage.picture && !stage.picture.blob) {
         stage.picture.gone = true;
         showPictureError();
     }
@@ -542,8 +554,11 @@ function takeFirst(files, types) {
     }
 
     const file = [...files].find((f) => f.type.startsWith('image/')) || files[0];
+    const pdfs = [...files].filter(isPdf);
 
-    if (file) {
+    if (pdfs.length) {
+        takeDocuments(pdfs);
+    } else if (file) {
         take(file);
     } else if (types?.includes('text/uri-list')) {
         complain('That was an address, not a file. Save the picture first, then drop the file.');

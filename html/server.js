@@ -19,7 +19,7 @@ const PURPOSES = {                      // of memory, by the keys of the plan
 const REFUSALS = {                      // replace the server's messages for these statuses
     401: 'The server wants a login or a key (401)',
     403: 'The server does not allow this (403)',
-    413: 'The picture is larger than the server takes',
+    413: 'The file is larger than the server takes',
 };
 
 const TOYS = [6914240, 5945472];        // parameters of demo/model and demo/model-3, and of no others
@@ -38,6 +38,7 @@ function advice(status, wait, text) {
     case 401: return 'Log in, or send the key that the server expects, and load the page again.';
     case 403: return 'Ask the owner of the server for access.';
     case 404: return /^there is no adapter/.test(text) ? 'Choose another one, or none.' : '';
+    case 409: return /still being read$/.test(text) ? 'Ask again in a moment.' : '';
     case 0: return 'The page tries to reach it by itself; ask again when it is back.';
     case 413: return 'Choose a smaller one.';
     case 429: return `Ask again in ${plural(wait || 5, 'second')}.`;
@@ -83,29 +84,30 @@ async function request(path, options = {}) {
 }
 
 // XMLHttpRequest is used because fetch() does not report the progress of an upload.
-function upload(blob, name, progress) {
-    const form = new FormData();
+function upload(path, form, progress, signal) {
     const xhr = new XMLHttpRequest();
 
-    form.append('file', blob, name);
-
     return new Promise((resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+            xhr.abort();
+            reject(signal.reason);
+        });
         xhr.upload.onprogress = (e) => progress(e.lengthComputable ? e.loaded / e.total : 0);
         xhr.onerror = () => reject(unreachable());
         xhr.onload = () => {
             try {
-                if (xhr.status === 200) {
-                    resolve(JSON.parse(xhr.responseText).filename);
+                if (xhr.status === 200 || xhr.status === 202) {
+                    resolve(JSON.parse(xhr.responseText));
                     return;
                 }
             } catch {
                 // a body that is not JSON is a failure, below
             }
 
-            reject(failureOf(xhr.status, xhr.responseText));
+            reject(failureOf(xhr.status, xhr.responseText, parseInt(xhr.getResponseHeader('Retry-After'), 10)));
         };
 
-        xhr.open('POST', address('api/upload'));
+        xhr.open('POST', address(path));
         xhr.send(form);
     });
 }
@@ -198,6 +200,7 @@ function showHealth() {
     showAdapters();
     showServer();
     showPlan(server.data.plan);
+    showDocuments();
 
     if (talk.busy) {
         update(talk.busy);
@@ -247,7 +250,7 @@ function showAdapters() {
     const options = [['', 'None'], ...names.map((name) => [name, words(name)])];
     const shown = [...$('adapter').options].map((o) => [o.value, o.text]);
 
-    $('adapter-row').hidden = names.length === 0;
+    $('adapter-row').hidden = names.length === 0 || asksDocuments();
 
     // New options would close a list that is open.
     if (JSON.stringify(options) !== JSON.stringify(shown)) {

@@ -23,13 +23,15 @@ const NEAR_END_PX = 80;                 // within this distance of the end, the 
 const talk = {
     session: '', turns: [], busy: null, note: '', restored: false,
     following: true,                    // the view follows the end of the conversation
+    opening: null,                      // the request for a session
 };
 
 function addTurn(values) {
     const turn = {
-        question: '', task: 'auto', adapter: '', done: '', picture: null, size: null,
+        question: '', task: 'auto', adapter: '', pages: '', done: '', picture: null, size: null,
         answer: '', thinking: '', marks: [], wait: null, began: 0, pieces: 0,
         failure: '', remark: '', output: '', timings: null, dropped: 0,
+        sources: [], unsupported: [],
         ...values,
     };
 
@@ -49,6 +51,7 @@ function buildTurn(turn) {
         wait: el('p', { className: 'wait', hidden: true }),
         text: el('div', { className: 'text', hidden: true }),
         note: el('div', { className: 'note', hidden: true }),
+        sources: el('div', { className: 'sources', hidden: true }),
         meta: el('p', { className: 'meta', hidden: true }),
     };
 
@@ -57,7 +60,7 @@ function buildTurn(turn) {
         el('div', { className: 'question' },
            parts.task, el('p', { textContent: turn.question })),
         el('div', { className: 'answer' },
-           parts.thinking, parts.wait, parts.text, parts.note, parts.meta));
+           parts.thinking, parts.wait, parts.text, parts.note, parts.sources, parts.meta));
 }
 
 function update(turn) {
@@ -79,6 +82,7 @@ function update(turn) {
 
     showText(turn, running);
     showNote(turn);
+    showSources(turn, running);
     showMeta(turn, running);
     followEnd();
 }
@@ -96,10 +100,14 @@ function followEnd() {
 }
 
 function taskWords(turn) {
-    const name = (task) => (TASKS[task] || [task])[0];
+    const name = (task) => (task === ASK ? 'Documents' : (TASKS[task] || [task])[0]);
 
     const task = turn.task === 'auto' && turn.done
                  ? `Auto, ${name(turn.done).toLowerCase()}` : name(turn.task);
+
+    if (turn.pages && turn.pages !== 'auto') {
+        return `${task}, ${turn.pages === 'text' ? 'as text' : 'as pictures'}`;
+    }
 
     return turn.adapter ? `${task}, adapter ${turn.adapter}` : task;
 }
@@ -117,13 +125,18 @@ function placeWords(turn) {
         return 'Sending the picture';
     }
 
+    if (turn.task === ASK && turn.wait === null && readingWords()) {
+        return readingWords();
+    }
+
     if (server.state === 'loading') {
         return `The model is loading, ${server.data.progress || 0} %; your question waits${before}`;
     }
 
     switch (turn.wait) {
     case null: return 'Asking';
-    case 0: return turn.picture ? 'Looking at the picture' : 'Reading the question';
+    case 0: return turn.task === ASK ? 'Reading the pages'
+                   : turn.picture ? 'Looking at the picture' : 'Reading the question';
     case 1: return 'Next in the queue';
     default: return `In the queue${before}`;
     }
@@ -137,6 +150,7 @@ function showText(turn, running) {
     text.hidden = !answer;
     text.classList.toggle('writing', running);
     text.replaceChildren(...(turn.marks.length && turn.source === 'answer' ? [withPlaces(turn)] : rich(answer)));
+    markSources(turn, text);
 }
 
 function withPlaces({ answer, marks }) {
@@ -299,15 +313,16 @@ function markEarly(turn) {
 
 function submit() {
     const question = $('message').value.trim();
-    const task = document.querySelector('input[name=task]:checked').value;
-    const { picture } = stage;
+    const asks = asksDocuments();
+    const task = asks ? ASK : document.querySelector('input[name=task]:checked').value;
+    const picture = asks ? null : stage.picture;
 
     if (talk.busy || !question) {
         $('message').focus();
         return;
     }
 
-    if (!picture && !plain(task)) {
+    if (!picture && !asks && !plain(task)) {
         complain('Choose a picture first: drop it here, paste it, or press the button.');
         $('choose').focus();
         return;
@@ -345,11 +360,16 @@ async function run(turn) {
     talk.note = '';
     turn.stop = new AbortController();
     turn.began = performance.now();
-    turn.adapter = adapterToAsk();
+    turn.adapter = turn.task === ASK ? '' : adapterToAsk();
+    turn.pages = turn.task === ASK ? pagesToAsk() : '';
     talk.following = true;
     keepDraft(turn.question);
-    show(turn.picture, turn);
     showSend();
+
+    if (turn.task !== ASK || !asksDocuments()) {
+        show(turn.picture, turn);
+    }
+
     update(turn);
 
     try {
@@ -409,6 +429,11 @@ async function converse(turn) {
     await stoppable(turn, picture?.name || picture?.sent);
     await openSession();
 
+    if (turn.task === ASK) {
+        await askDocuments(turn);
+        return;
+    }
+
     try {
         await chat(turn);
 
@@ -448,17 +473,35 @@ async function sendAnew(turn) {
 
 const broken = () => new Failure('The connection broke before the answer was whole', 502);
 
+// Uploads and a question that begin together share one session.
 async function openSession() {
     if (!talk.session) {
-        const made = await (await request('api/session', { method: 'POST' })).json();
-
-        talk.session = made.session_id;
-        remember('session', talk.session);
+        talk.opening ??= makeSession().finally(() => { talk.opening = null; });
+        await talk.opening;
     }
 }
 
-async function chat(turn) {
-    const response = await request('api/chat', {
+async function makeSession() {
+    const made = await (await request('api/session', { method: 'POST' })).json();
+
+    talk.session = made.session_id;
+    remember('session', talk.session);
+}
+
+function chat(turn) {
+    return listen(turn, 'api/chat', {
+        session_id: talk.session,
+        message: turn.question,
+        image: turn.picture?.name || null,
+        text_only: !turn.picture,
+        task: turn.task,
+        adapter: turn.adapter || undefined,
+    });
+}
+
+// Sends a question and hears its answer.
+async function listen(turn, path, question) {
+    const response = await request(path, {
         method: 'POST',
         headers: {
             'Content-Type': 'application/json',
@@ -466,12 +509,7 @@ async function chat(turn) {
         },
         signal: turn.stop.signal,
         body: JSON.stringify({
-            session_id: talk.session,
-            message: turn.question,
-            image: turn.picture?.name || null,
-            text_only: !turn.picture,
-            task: turn.task,
-            adapter: turn.adapter || undefined,
+            ...question,
             enable_thinking: Boolean(server.data.thinking) && $('think').checked,
             stream: true,
             timings: true,
@@ -553,6 +591,9 @@ function hear(turn, event) {
         turn.parts.thinking.open = !turn.answer;
         later(turn);
 
+    } else if (event.name === 'sources') {
+        turn.sources = JSON.parse(event.data).sources;
+
     } else if (event.name === 'error') {
         const { error, status } = JSON.parse(event.data);
 
@@ -583,6 +624,8 @@ function finish(turn, answer) {
     turn.output = answer.output_image || '';
     turn.timings = answer.timings || null;
     turn.dropped = answer.history_dropped || 0;
+    turn.sources = answer.sources || [];
+    turn.unsupported = answer.unsupported || [];
     turn.remark = remarkOf(turn, answer);
 
     server.rate = turn.timings?.predicted_per_second ?? server.rate;
@@ -592,6 +635,7 @@ function finish(turn, answer) {
     }
 
     turn.stored = answer.turn_number > 0;
+    keepSources(turn);
 }
 
 function remarkOf(turn, answer) {

@@ -30,12 +30,14 @@ async function restore() {
         const response = await request('api/history/' + encodeURIComponent(talk.session));
 
         retell(await response.json());
+        loadDocuments();
 
     } catch (error) {
         if (error.status === 404) {
             talk.session = '';
             remember('session', null);
             keepTalks(talks().filter((t) => t.id !== lost));
+            forgetSources(lost);
             talk.note = 'The server no longer has that conversation. A new one begins.';
             showNotice();
         } else {
@@ -62,6 +64,7 @@ function retell(entries) {
             thinking: data.thinking || '',
             output: data.output_image ? 'result/' + baseName(data.output_image) : '',
             stored: true,
+            ...keptSources(user.content, assistant.content),
         });
 
         setMarks(turn);
@@ -92,6 +95,7 @@ function newChat() {
     }
 
     pictures.clear();
+    forgetDocuments();
     show(null, null);
     showNotice();
     say('New conversation.');
@@ -110,6 +114,7 @@ async function deleteChat(session) {
     }
 
     keepTalks(talks().filter((t) => t.id !== session));
+    forgetSources(session);
     listTalks();
 
     try {

@@ -10,13 +10,16 @@
 
 
 #include "ngx_http_vlm.h"
+#include "../engine/embedder.h"
 #include "base/budget.h"
 #include "api/constraint.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/losses.h"
+#include "base/suspects.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include "document/reader.h"
 #include "store/store.h"
 
 
@@ -67,20 +70,15 @@ typedef enum {
     NGX_HTTP_VLM_TIME_IMAGE_DECODE,
     NGX_HTTP_VLM_TIME_IMAGE_RESIZE,
     NGX_HTTP_VLM_TIME_FIRST_STEP,
+    NGX_HTTP_VLM_TIME_READING,
+    NGX_HTTP_VLM_TIME_PAGE,
     NGX_HTTP_VLM_TIMES
 } ngx_http_vlm_time_e;
 
 
 /* requests in flight when a worker died: see poison.c */
 
-#define NGX_HTTP_VLM_WORKS     64              /* in flight */
-#define NGX_HTTP_VLM_SUSPECTS  64
-
-typedef struct {
-    ngx_atomic_t                  hash;        /* of a body; 0: free */
-    ngx_atomic_t                  deaths;
-    ngx_atomic_t                  when;        /* the last, ngx_current_msec */
-} ngx_http_vlm_suspect_t;
+#define NGX_HTTP_VLM_WORKS  64                 /* in flight */
 
 
 #define NGX_HTTP_VLM_BUCKETS  17               /* the last has no bound */
@@ -212,6 +210,88 @@ typedef struct {
 } ngx_http_vlm_adapter_t;
 
 
+/* ---- documents ----------------------------------------------------------- */
+
+typedef struct ngx_http_vlm_reading_s   ngx_http_vlm_reading_t;
+typedef struct ngx_http_vlm_encoding_s  ngx_http_vlm_encoding_t;
+
+
+typedef enum {
+    NGX_HTTP_VLM_ENCODER_LOADING = 0,
+    NGX_HTTP_VLM_ENCODER_READY,
+    NGX_HTTP_VLM_ENCODER_FAILED
+} ngx_http_vlm_encoder_e;
+
+
+/* in the zone: life/reading.c, life/encoding.c */
+
+#define NGX_HTTP_VLM_DOCUMENT_STATES  4        /* of vlm_document_state_t */
+
+typedef struct {
+    ngx_atomic_t                  added;       /* to be read, since the start */
+    ngx_atomic_t                  ended;       /* readings, in any way */
+    ngx_atomic_t                  failed;      /* those with a sentence */
+    ngx_atomic_t                  pages;       /* that were read */
+    ngx_atomic_t                  pictures;    /* of pages, drawn */
+    ngx_atomic_t                  states[NGX_HTTP_VLM_DOCUMENT_STATES];
+                                               /* documents, at last count */
+    ngx_atomic_t                  encoder;     /* ngx_http_vlm_encoder_e */
+    ngx_atomic_t                  model;       /* of vectors; 0: not loaded */
+    ngx_atomic_t                  lacking;     /* pieces without a vector of
+                                                  the model, at last count */
+    ngx_atomic_t                  encoded;     /* pieces, since the start */
+} ngx_http_vlm_documents_t;
+
+
+/* a page whose drawing has failed: api/documents/draw.c */
+
+#define NGX_HTTP_VLM_UNDRAWN  128
+
+typedef struct {
+    char                          id[37];      /* of its document */
+    unsigned                      whole:1;     /* it had all of "time" */
+    uint32_t                      number;
+    uint64_t                      until;       /* us, remembered; 0: unused */
+    char                          why[128];
+} ngx_http_vlm_undrawn_t;
+
+
+/* the requests for pictures of pages in one worker: api/documents/page.c, and
+   those of prompts: draw.c */
+
+typedef struct {
+    ngx_queue_t                   waiting;     /* those that need a thread */
+    ngx_uint_t                    running;     /* threads */
+
+    ngx_atomic_t                  prompts;     /* whose page is being drawn */
+    pthread_mutex_t               lock;        /* of what is below */
+    ngx_uint_t                    n_undrawn;   /* noted, since the start */
+    ngx_http_vlm_undrawn_t        undrawn[NGX_HTTP_VLM_UNDRAWN];
+} ngx_http_vlm_drawing_t;
+
+
+/* as configured: "documents" and "retrieval" */
+
+typedef struct {
+    ngx_uint_t                    on;
+    ngx_uint_t                    legacy;      /* a request without a session
+                                                  means the newest document */
+    ngx_uint_t                    seccomp;     /* no Landlock */
+    char                         *helper;      /* the path of vlm-pdf */
+    uint64_t                      file;        /* bytes of one */
+    uint64_t                      memory;      /* bytes of vlm-pdf */
+    uint32_t                      pages;       /* of one, and characters */
+    uint32_t                      characters;
+    uint32_t                      seconds;     /* of its reading */
+    uint32_t                      ocr_seconds; /* and of OCR, beside them */
+    char                         *languages;   /* of OCR; NULL: off */
+    uint32_t                      jobs;        /* read at once */
+    ngx_uint_t                    hybrid;      /* the search has vectors */
+    char                         *encoder;     /* its directory */
+    vlm_embedder_plan_t           encoding;
+} ngx_http_vlm_documents_conf_t;
+
+
 /* ---- the shared zone: an engine as every worker can read it -------------- */
 
 typedef enum {
@@ -249,9 +329,10 @@ typedef struct {
     ngx_http_vlm_breaker_t        breaker;
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
+    ngx_http_vlm_documents_t      documents;
 
     ngx_atomic_t                  in_flight[NGX_HTTP_VLM_WORKS];
-    ngx_http_vlm_suspect_t        suspects[NGX_HTTP_VLM_SUSPECTS];
+    vlm_suspect_t                 suspects[VLM_SUSPECTS];
 
     ngx_atomic_t                  http_used;   /* of http_memory, in the
                                                   designated worker */
@@ -265,6 +346,7 @@ typedef struct {
     char                          device_reason[128];
     char                          reason[480]; /* of a failed load */
     char                          store_reason[256];   /* its last error */
+    char                          encoder_reason[480]; /* of a failed load */
     char                          reload_reason[480];  /* of a failed reload */
     ngx_http_vlm_adapter_t        adapters[VLM_MAX_ADAPTERS];
 
@@ -344,6 +426,7 @@ typedef struct {
                                                   grammars, in all */
     ngx_http_vlm_rank_conf_t      rank;
     ngx_uint_t                    overlap;     /* reload */
+    ngx_http_vlm_documents_conf_t documents;
 
     unsigned                      cache_set:1; /* and vlm.cache, or off */
     unsigned                      defined:1;   /* not only used */
@@ -367,6 +450,8 @@ typedef struct {
     ngx_connection_t             *events;      /* vlm_fd() */
     ngx_connection_t             *listener;    /* of the hop: socket.c */
     ngx_event_t                   sweep;
+    ngx_http_vlm_reading_t       *reading;     /* NULL: documents are off */
+    ngx_http_vlm_encoding_t      *encoding;    /* NULL: no retrieval hybrid */
     ngx_event_t                   heartbeat;
     ngx_event_t                   exit_event;  /* ends the process: task.c */
 
@@ -451,6 +536,7 @@ struct ngx_http_vlm_engine_s {
     ngx_http_vlm_shm_t           *zone;
     ngx_http_vlm_life_t           life;
     ngx_http_vlm_line_t           line;
+    ngx_http_vlm_drawing_t        drawing;
 };
 
 

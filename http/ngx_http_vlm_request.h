@@ -114,6 +114,7 @@ typedef enum {
 
 typedef struct {
     ngx_uint_t                    seq;         /* by arrival */
+    ngx_http_cleanup_t           *cleanup;     /* NULL: out of the queue */
     ngx_queue_t                   all;         /* in line.requests */
     ngx_queue_t                   queue;       /* arrivals, preparing, ready */
     ngx_http_vlm_rank_t           rank;        /* between them */
@@ -122,7 +123,6 @@ typedef struct {
     ngx_http_vlm_chain_t         *chain;
     ngx_uint_t                    in_flight;   /* its index of the zone's
                                                   in_flight */
-    unsigned                      counted:1;   /* in line.pending */
     unsigned                      receiving:1; /* in line.receiving */
     unsigned                      in_waiting:1;    /* in line.waiting */
     unsigned                      in_prompts:1;    /* in line.n_prompts */
@@ -140,6 +140,8 @@ typedef struct {
     ngx_array_t                  *tokens;      /* vlm_token_t, or NULL */
     ngx_str_t                     answer;      /* of text, or another */
     ngx_str_t                     thinking;
+    vlm_picture_info_t            seen;        /* the prompt's last picture;
+                                                  width 0: it has none */
     ngx_uint_t                    thinks;      /* text begins by thinking */
     ngx_uint_t                    plain;       /* all text is the answer */
     u_char                       *clean;       /* text without marks */

@@ -9,44 +9,15 @@
 #include <string.h>
 
 #include "order.h"
+#include "picture.h"
+#include "scan.h"
+#include "text.h"
 
 #define SEEN_DPI   50.0                    /* of the picture in which words are looked for */
 #define SEEN       8                       /* levels, of 255, that differ in a box with something
                                               visible */
 #define MAX_DPI    300.0                   /* of a page's picture */
 #define SCAN       0.8                     /* of a page's area: more is a scan */
-
-typedef struct {
-    double    width, height;               /* points */
-    GString  *text;                        /* without control characters */
-    GArray   *words;                       /* vlm_pdf_word_t */
-} page_text_t;
-
-
-/*
- * Control characters become spaces, and so do line feeds unless they are kept; a text that is not
- * UTF-8 is cut.  The bytes that are left.
- */
-static size_t
-clean(char *text, size_t bytes, int keep_lines)
-{
-    size_t       i;
-    const char  *end;
-
-    if (!g_utf8_validate(text, (gssize) bytes, &end)) {
-        bytes = (size_t) (end - text);
-    }
-
-    for (i = 0; i < bytes; i++) {
-        if (((unsigned char) text[i] < 0x20 && !(keep_lines && text[i] == '\n'))
-            || text[i] == 0x7f)
-        {
-            text[i] = ' ';
-        }
-    }
-
-    return bytes;
-}
 
 
 static int
@@ -56,94 +27,9 @@ write_error(int out, const char *sentence)
     size_t  bytes;
 
     g_strlcpy(text, sentence, sizeof(text));
-    bytes = clean(text, strlen(text), 0);
+    bytes = pdf_text_clean(text, strlen(text), 0);
 
     return pdf_write_frame(out, VLM_FRAME_ERROR, text, bytes);
-}
-
-
-/* ---- words -------------------------------------------------------------------------------- */
-
-static float
-within(double v, double most)
-{
-    return (float) (v >= 0 ? v <= most ? v : most : 0);    /* NaN is 0 */
-}
-
-
-static void
-add_box(vlm_pdf_word_t *word, const PopplerRectangle *r, double width, double height)
-{
-    const float  x0 = within(MIN(r->x1, r->x2), width), x1 = within(MAX(r->x1, r->x2), width);
-    const float  y0 = within(MIN(r->y1, r->y2), height), y1 = within(MAX(r->y1, r->y2), height);
-
-    if (word->bytes == 0) {
-        word->x0 = x0;
-        word->y0 = y0;
-        word->x1 = x1;
-        word->y1 = y1;
-        return;
-    }
-
-    word->x0 = MIN(word->x0, x0);
-    word->y0 = MIN(word->y0, y0);
-    word->x1 = MAX(word->x1, x1);
-    word->y1 = MAX(word->y1, y1);
-}
-
-
-/* Appends a character, to a new word if word is NULL.  The word; NULL: there are too many. */
-static vlm_pdf_word_t *
-extend(page_text_t *t, vlm_pdf_word_t *word, const char *p, size_t bytes,
-    const PopplerRectangle *box)
-{
-    if (word == NULL && t->words->len < VLM_PDF_WORDS) {
-        g_array_set_size(t->words, t->words->len + 1);
-        word = &g_array_index(t->words, vlm_pdf_word_t, t->words->len - 1);
-        word->first = (uint32_t) t->text->len;
-    }
-
-    if (word != NULL) {
-        add_box(word, box, t->width, t->height);
-        word->bytes += (uint32_t) bytes;
-    }
-
-    g_string_append_len(t->text, p, (gssize) bytes);
-
-    return word;
-}
-
-
-/* Appends at most *left characters, and finds their words, which are what spaces separate. */
-static void
-append_text(page_text_t *t, const char *text, size_t bytes, const PopplerRectangle *boxes,
-    size_t step, uint32_t *left)
-{
-    const char      *p, *next;
-    vlm_pdf_word_t  *word;
-
-    word = NULL;
-
-    for (p = text; p < text + bytes && *left > 0; p = next, boxes += step, (*left)--) {
-        next = g_utf8_next_char(p);
-
-        if (g_unichar_isspace(g_utf8_get_char(p))) {
-            g_string_append_len(t->text, p, next - p);
-            word = NULL;
-        } else {
-            word = extend(t, word, p, (size_t) (next - p), boxes);
-        }
-    }
-}
-
-
-static void
-append_separator(page_text_t *t, char c, uint32_t *left)
-{
-    if (t->text->len > 0 && *left > 0) {
-        g_string_append_c(t->text, c);
-        (*left)--;
-    }
 }
 
 
@@ -231,7 +117,7 @@ find_pieces(pieces_t *all, const char *text, size_t bytes, const PopplerRectangl
 
 /* Appends the pieces in the order of reading: a row's are separated by a tab. */
 static void
-append_pieces(page_text_t *t, const pieces_t *all, uint32_t *left)
+append_pieces(pdf_text_t *t, const pieces_t *all, uint32_t *left)
 {
     size_t     i, *order;
     source_t  *source, *last;
@@ -244,10 +130,10 @@ append_pieces(page_text_t *t, const pieces_t *all, uint32_t *left)
         source = &g_array_index(all->sources, source_t, order[i]);
 
         if (last != NULL) {
-            append_separator(t, last->row == source->row ? '\t' : '\n', left);
+            pdf_text_separate(t, last->row == source->row ? '\t' : '\n', left);
         }
 
-        append_text(t, source->text, source->bytes, source->boxes, 1, left);
+        pdf_text_append(t, source->text, source->bytes, source->boxes, 1, left);
     }
 
     g_free(order);
@@ -256,7 +142,7 @@ append_pieces(page_text_t *t, const pieces_t *all, uint32_t *left)
 
 /* The page's own text. */
 static void
-append_page(page_text_t *t, PopplerPage *page, uint32_t *left)
+append_page(pdf_text_t *t, PopplerPage *page, uint32_t *left)
 {
     char              *text;
     guint              n_boxes;
@@ -271,7 +157,8 @@ append_page(page_text_t *t, PopplerPage *page, uint32_t *left)
         all.pieces = g_array_new(FALSE, FALSE, sizeof(pdf_piece_t));
         all.sources = g_array_new(FALSE, FALSE, sizeof(source_t));
 
-        find_pieces(&all, text, clean(text, strnlen(text, VLM_PDF_TEXT / 2), 1), boxes, n_boxes);
+        find_pieces(&all, text, pdf_text_clean(text, strnlen(text, VLM_PDF_TEXT / 2), 1), boxes,
+                    n_boxes);
         append_pieces(t, &all, left);
 
         g_array_free(all.pieces, TRUE);
@@ -306,7 +193,7 @@ field_value(PopplerFormField *field)
  * page before its rotation; on a page that lies on its side a field's box is the whole page.
  */
 static void
-append_fields(page_text_t *t, PopplerPage *page, uint32_t *left)
+append_fields(pdf_text_t *t, PopplerPage *page, uint32_t *left)
 {
     char              *value;
     GList             *list, *l;
@@ -328,43 +215,16 @@ append_fields(page_text_t *t, PopplerPage *page, uint32_t *left)
         value = field_value(((PopplerFormFieldMapping *) l->data)->field);
 
         if (value != NULL && *value != '\0' && t->text->len < VLM_PDF_TEXT / 2) {
-            append_separator(t, '\n', left);
-            append_text(t, value, clean(value, strnlen(value, VLM_PDF_TEXT / 2 - 1), 1), &box, 0,
-                        left);
+            pdf_text_separate(t, '\n', left);
+            pdf_text_append(t, value,
+                            pdf_text_clean(value, strnlen(value, VLM_PDF_TEXT / 2 - 1), 1), &box, 0,
+                            left);
         }
 
         g_free(value);
     }
 
     poppler_page_free_form_field_mapping(list);
-}
-
-
-static cairo_surface_t *
-draw(PopplerPage *page, double width, double height, double scale)
-{
-    cairo_t          *cr;
-    cairo_status_t    status;
-    cairo_surface_t  *surface;
-
-    surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24,
-                                         (int) CLAMP(ceil(width * scale - 0.001), 1, VLM_PDF_SIDE),
-                                         (int) CLAMP(ceil(height * scale - 0.001), 1, VLM_PDF_SIDE));
-    cr = cairo_create(surface);
-    cairo_set_source_rgb(cr, 1, 1, 1);
-    cairo_paint(cr);
-    cairo_scale(cr, scale, scale);
-    poppler_page_render(page, cr);
-    status = cairo_status(cr);
-    cairo_destroy(cr);
-    cairo_surface_flush(surface);
-
-    if (status != CAIRO_STATUS_SUCCESS || cairo_surface_status(surface) != CAIRO_STATUS_SUCCESS) {
-        cairo_surface_destroy(surface);
-        return NULL;
-    }
-
-    return surface;
 }
 
 
@@ -403,7 +263,7 @@ is_blank(cairo_surface_t *surface, const vlm_pdf_word_t *word, double scale)
 
 /* A word is hidden if it is white, has no ink, or lies under something. */
 static void
-find_hidden(page_text_t *t, PopplerPage *page)
+find_hidden(pdf_text_t *t, PopplerPage *page)
 {
     guint             i;
     double            scale;
@@ -411,7 +271,7 @@ find_hidden(page_text_t *t, PopplerPage *page)
     cairo_surface_t  *surface;
 
     scale = MIN(SEEN_DPI / 72, 2000 / MAX(t->width, t->height));
-    surface = t->words->len > 0 ? draw(page, t->width, t->height, scale) : NULL;
+    surface = t->words->len > 0 ? pdf_draw(page, t->width, t->height, scale) : NULL;
 
     if (surface == NULL) {
         return;
@@ -427,7 +287,7 @@ find_hidden(page_text_t *t, PopplerPage *page)
 
 
 static int
-is_scan(const page_text_t *t, PopplerPage *page)
+is_scan(const pdf_text_t *t, PopplerPage *page)
 {
     int                  found;
     GList               *list, *l;
@@ -450,13 +310,12 @@ is_scan(const page_text_t *t, PopplerPage *page)
 /* ---- frames ------------------------------------------------------------------------------- */
 
 static int
-write_page(int out, PopplerPage *page, uint32_t number, const page_text_t *t)
+write_page(int out, uint32_t flags, uint32_t number, const pdf_text_t *t)
 {
     const size_t               bytes = t->words->len * sizeof(vlm_pdf_word_t);
     const vlm_pdf_page_head_t  head = {
         .number = number, .width = (float) t->width, .height = (float) t->height,
-        .flags = is_scan(t, page) ? VLM_PDF_SCAN : 0, .words = t->words->len,
-        .text_bytes = (uint32_t) t->text->len
+        .flags = flags, .words = t->words->len, .text_bytes = (uint32_t) t->text->len
     };
 
     return pdf_write_head(out, VLM_FRAME_PAGE, sizeof(head) + bytes + t->text->len)
@@ -465,11 +324,16 @@ write_page(int out, PopplerPage *page, uint32_t number, const page_text_t *t)
 }
 
 
-/* A size that poppler cannot say, or says wrongly, is that of a letter. */
+/* A size that poppler cannot say, or says wrongly, is a letter's; so is a damaged page's, NULL. */
 static void
 page_size(PopplerPage *page, double *width, double *height)
 {
-    poppler_page_get_size(page, width, height);
+    *width = *height = 0;
+
+    if (page != NULL) {
+        poppler_page_get_size(page, width, height);
+    }
+
     *width = (float) *width;                             /* as the frame has them */
     *height = (float) *height;
 
@@ -480,22 +344,47 @@ page_size(PopplerPage *page, double *width, double *height)
 }
 
 
-/* Reads at most *left characters of a page and takes them off. */
+/* The page's own text, or what OCR finds on a page without; its flags, or -1: an error was sent. */
 static int
-read_page(int out, PopplerPage *page, uint32_t number, uint32_t *left)
+find_words(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, pdf_text_t *t,
+    uint32_t *left)
 {
-    int          rc;
-    page_text_t  t = { 0 };
+    int   flags = is_scan(t, page) ? VLM_PDF_SCAN : 0;
+    char  text[VLM_FRAME_ERROR_TEXT];
+
+    append_page(t, page, left);
+    append_fields(t, page, left);
+
+    if (t->words->len > 0) {
+        find_hidden(t, page);
+        return flags;
+    }
+
+    if (pdf_scan_read(scan, page, number, t, left, text, sizeof(text))) {
+        (void) write_error(out, text);
+        return -1;
+    }
+
+    return t->words->len > 0 ? flags | VLM_PDF_OCR : flags;
+}
+
+
+/*
+ * Reads at most *left characters of a page and takes them off.  A damaged page, NULL, keeps its
+ * number: it is sent without text.
+ */
+static int
+read_page(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, uint32_t *left)
+{
+    int         rc, flags;
+    pdf_text_t  t = { 0 };
 
     page_size(page, &t.width, &t.height);
     t.text = g_string_new(NULL);
     t.words = g_array_new(FALSE, TRUE, sizeof(vlm_pdf_word_t));
 
-    append_page(&t, page, left);
-    append_fields(&t, page, left);
-    find_hidden(&t, page);
-
-    rc = write_page(out, page, number, &t);
+    flags = page != NULL ? find_words(out, page, number, scan, &t, left) : VLM_PDF_DAMAGED;
+    rc = flags < 0 ? -1 : write_page(out, (uint32_t) flags, number, &t);
     g_array_free(t.words, TRUE);
     g_string_free(t.text, TRUE);
 
@@ -504,7 +393,8 @@ read_page(int out, PopplerPage *page, uint32_t number, uint32_t *left)
 
 
 static int
-read_pages(const pdf_job_t *job, int out, PopplerDocument *document, uint32_t to_read)
+read_pages(const pdf_job_t *job, int out, PopplerDocument *document, pdf_scan_t *scan,
+    uint32_t to_read)
 {
     uint32_t      i, left, n;
     PopplerPage  *page;
@@ -514,32 +404,21 @@ read_pages(const pdf_job_t *job, int out, PopplerDocument *document, uint32_t to
     for (i = 0, n = 0; i < to_read && left > 0; i++) {
         page = poppler_document_get_page(document, (int) i);
 
-        if (page == NULL) {
-            continue;
-        }
-
-        if (read_page(out, page, i + 1, &left)) {
+        if (read_page(out, page, i + 1, scan, &left)) {
             return -1;
         }
 
-        n++;
-        g_object_unref(page);
+        if (page != NULL) {
+            n++;
+            g_object_unref(page);
+        }
     }
 
     if (n == 0) {
         return write_error(out, "damaged: none of its pages can be read");
     }
 
-    return pdf_write_frame(out, VLM_FRAME_END, &n, 4);
-}
-
-
-static cairo_status_t
-append(void *bytes, const unsigned char *data, unsigned int n)
-{
-    g_byte_array_append(bytes, data, n);
-
-    return CAIRO_STATUS_SUCCESS;
+    return pdf_write_frame(out, VLM_FRAME_END, &i, 4);
 }
 
 
@@ -554,9 +433,7 @@ write_picture(int out, uint32_t number, cairo_surface_t *surface)
 
     png = g_byte_array_new();
 
-    if (cairo_surface_write_to_png_stream(surface, append, png) != CAIRO_STATUS_SUCCESS
-        || png->len > VLM_FRAME_MAX - sizeof(head))
-    {
+    if (pdf_png(surface, png) || png->len > VLM_FRAME_MAX - sizeof(head)) {
         rc = write_error(out, "the page's picture is too large");
 
     } else {
@@ -595,7 +472,7 @@ draw_page(const pdf_job_t *job, int out, PopplerDocument *document)
         scale *= 0.99;
     }
 
-    surface = draw(page, width, height, scale);
+    surface = pdf_draw(page, width, height, scale);
     g_object_unref(page);
 
     if (surface == NULL) {
@@ -623,7 +500,7 @@ write_info(int out, PopplerDocument *document, uint32_t pages, uint32_t to_read)
     bytes = 0;
 
     if (title != NULL) {
-        bytes = clean(title, strnlen(title, VLM_FRAME_TITLE), 0);
+        bytes = pdf_text_clean(title, strnlen(title, VLM_FRAME_TITLE), 0);
     }
 
     rc = pdf_write_head(out, VLM_FRAME_INFO, sizeof(numbers) + bytes)
@@ -650,7 +527,7 @@ refuse(int out, const GError *error)
 
 
 static int
-read_document(const pdf_job_t *job, int out, PopplerDocument *document)
+read_document(const pdf_job_t *job, int out, PopplerDocument *document, pdf_scan_t *scan)
 {
     const int       n = poppler_document_get_n_pages(document);
     const uint32_t  pages = (uint32_t) CLAMP(n, 0, VLM_PDF_PAGES);
@@ -668,7 +545,7 @@ read_document(const pdf_job_t *job, int out, PopplerDocument *document)
     }
 
     return job->picture ? draw_page(job, out, document)
-                        : read_pages(job, out, document, MIN(pages, job->pages));
+                        : read_pages(job, out, document, scan, MIN(pages, job->pages));
 }
 
 
@@ -680,20 +557,39 @@ prepare(void)
 }
 
 
+/* Everything that reads a file outside the walls, then the walls.  -1: an error was sent. */
+static int
+close_walls(const pdf_job_t *job, int out, pdf_scan_t *scan)
+{
+    int   rc;
+    char  text[VLM_FRAME_ERROR_TEXT];
+
+    if (prepare()) {
+        (void) write_error(out, "fonts cannot be read");
+        return -1;
+    }
+
+    rc = job->languages && !job->picture ? pdf_scan_open(scan, job, text, sizeof(text)) : 0;
+
+    if (rc || pdf_walls(job, scan->ocr ? scan->dir : NULL, text, sizeof(text))) {
+        (void) write_error(out, text);
+        return -1;
+    }
+
+    return 0;
+}
+
+
 int
 pdf_read(const pdf_job_t *job, int out)
 {
     int               rc;
-    char              text[VLM_FRAME_ERROR_TEXT];
     GError           *error;
+    pdf_scan_t        scan = { 0 };
     PopplerDocument  *document;
 
-    if (prepare()) {
-        return write_error(out, "fonts cannot be read");
-    }
-
-    if (pdf_walls(job, text, sizeof(text))) {
-        return write_error(out, text);
+    if (close_walls(job, out, &scan)) {
+        return -1;
     }
 
     error = NULL;
@@ -703,7 +599,7 @@ pdf_read(const pdf_job_t *job, int out)
         return refuse(out, error);
     }
 
-    rc = read_document(job, out, document);
+    rc = read_document(job, out, document, &scan);
     g_object_unref(document);
 
     return rc;

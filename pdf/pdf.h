@@ -23,6 +23,8 @@ typedef struct {
     uint32_t  seconds;                     /* by the clock, and of processor time */
     uint32_t  picture;                     /* the page to draw instead of reading text; 0: none */
     uint32_t  pixels;                      /* of that picture at most */
+    const char  *languages;                /* of OCR, "eng" or "deu+eng"; NULL: no OCR */
+    uint32_t  ocr_seconds;                 /* of seconds, for OCR of all pages */
     int       seccomp_alone;               /* without Landlock, where the kernel lacks it */
 } pdf_job_t;
 
@@ -30,6 +32,7 @@ typedef struct {
 typedef struct {
     int       no_memory;                   /* an allocation has failed */
     int       call;                        /* the number of a forbidden system call, plus 1 */
+    uint32_t  ocr_page;                    /* that OCR is reading; 0: none */
 } pdf_hint_t;
 
 extern pdf_hint_t  *pdf_hint;              /* shared by both processes */
@@ -45,10 +48,11 @@ int pdf_read(const pdf_job_t *job, int out);
 
 /*
  * Closes everything but what reading a PDF needs: limits of memory, time and files, Landlock (fonts
- * may be read), seccomp.  0, or -1 and a sentence in text.  The names of the walls that stand are
- * the caller's to tell: all of them, or no Landlock with seccomp_alone.
+ * and the directory more, if it is not NULL, may be read), seccomp.  0, or -1 and a sentence in
+ * text.  The names of the walls that stand are the caller's to tell: all of them, or no Landlock
+ * with seccomp_alone.
  */
-int pdf_walls(const pdf_job_t *job, char *text, size_t bytes);
+int pdf_walls(const pdf_job_t *job, const char *more, char *text, size_t bytes);
 
 /* Writes all bytes; -1: the other side has closed. */
 int pdf_write(int fd, const void *data, size_t bytes);

@@ -15,10 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ocr.h"
+
 
 static const char  USAGE[] =
     "usage: vlm-pdf [pages=N] [characters=N] [picture=PAGE] [pixels=N] [memory=BYTES] [time=SECONDS]\n"
-    "               [sandbox=seccomp] <FILE.pdf | ...\n"
+    "               [ocr=LANGUAGES] [ocr_time=SECONDS] [sandbox=seccomp] <FILE.pdf | ...\n"
     "nginx's module runs this program once for each document.  It reads a PDF file from its input\n"
     "and writes frames to a pipe: lib/document/frame.h describes them.\n";
 
@@ -82,6 +84,24 @@ number(const char *arg, const char *name, uint64_t low, uint64_t high, uint64_t 
 }
 
 
+/* Names as Tesseract has them, "eng" or "chi_sim+eng", which become parts of a path. */
+static const char *
+languages(const char *arg)
+{
+    const char  *names = arg + sizeof("ocr=") - 1;
+    size_t       n = strlen(arg);
+
+    if (strncmp(arg, "ocr=", sizeof("ocr=") - 1) != 0 || *names == '\0'
+        || n - (sizeof("ocr=") - 1) >= PDF_OCR_LANGUAGES
+        || names[strspn(names, VLM_PDF_LANGUAGES)] != '\0')
+    {
+        return NULL;
+    }
+
+    return names;
+}
+
+
 static int
 parse(pdf_job_t *job, int argc, char **argv)
 {
@@ -99,8 +119,12 @@ parse(pdf_job_t *job, int argc, char **argv)
             job->pixels = (uint32_t) n;
         } else if (number(argv[i], "memory", 64u << 20, 64ull << 30, &n)) {
             job->memory = n;
-        } else if (number(argv[i], "time", 1, 3600, &n)) {
+        } else if (number(argv[i], "time", 1, 7200, &n)) {
             job->seconds = (uint32_t) n;
+        } else if (number(argv[i], "ocr_time", 1, 3600, &n)) {
+            job->ocr_seconds = (uint32_t) n;
+        } else if (languages(argv[i])) {
+            job->languages = languages(argv[i]);
         } else if (strcmp(argv[i], "sandbox=seccomp") == 0) {
             job->seccomp_alone = 1;
         } else {
@@ -119,7 +143,7 @@ main(int argc, char **argv)
     pid_t        parent, child;
     struct stat  out;
     pdf_job_t    job = { .pages = 200, .characters = 400000, .memory = 512u << 20, .seconds = 30,
-                         .pixels = 1u << 20 };
+                         .ocr_seconds = 30, .pixels = 1u << 20 };
 
     if (parse(&job, argc, argv) || fstat(1, &out) || !S_ISFIFO(out.st_mode)) {
         fputs(USAGE, stderr);

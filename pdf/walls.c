@@ -117,7 +117,7 @@ allow_reading(int ruleset, const char *dir)
 
 
 static int
-set_landlock(char *text, size_t bytes)
+set_landlock(const char *more, char *text, size_t bytes)
 {
     int                              abi, ruleset;
     size_t                           i;
@@ -140,6 +140,10 @@ set_landlock(char *text, size_t bytes)
         if (allow_reading(ruleset, READABLE[i])) {
             return fail(text, bytes, READABLE[i]);
         }
+    }
+
+    if (more != NULL && allow_reading(ruleset, more)) {
+        return fail(text, bytes, more);
     }
 
     if (syscall(SYS_landlock_restrict_self, ruleset, 0)) {
@@ -196,6 +200,8 @@ set_seccomp(void)
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
                            SCMP_A1(SCMP_CMP_EQ, F_GETFL, 0));
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                           SCMP_A1(SCMP_CMP_EQ, F_GETFD, 0));
+    rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
                            SCMP_A1(SCMP_CMP_EQ, F_SETFD, 0));
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
                            SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC, 0));
@@ -214,13 +220,13 @@ set_seccomp(void)
 
 
 int
-pdf_walls(const pdf_job_t *job, char *text, size_t bytes)
+pdf_walls(const pdf_job_t *job, const char *more, char *text, size_t bytes)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)) {
         return fail(text, bytes, "prctl()");
     }
 
-    if (!job->seccomp_alone && set_landlock(text, bytes)) {
+    if (!job->seccomp_alone && set_landlock(more, text, bytes)) {
         return -1;
     }
 

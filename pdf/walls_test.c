@@ -107,6 +107,14 @@ try_fonts(void)
 }
 
 
+/* The directory that was named besides fonts, as OCR's data. */
+static int
+try_more(void)
+{
+    return open("/usr/include/stdio.h", O_RDONLY) >= 0 ? ALLOWED : DENIED;
+}
+
+
 static int
 try_memory(void)
 {
@@ -152,7 +160,7 @@ run(int (*attempt)(void), int *status)
     assert_true(child >= 0);
 
     if (child == 0) {
-        if (pdf_walls(&job, text, sizeof(text))) {
+        if (pdf_walls(&job, "/usr/include", text, sizeof(text))) {
             fprintf(stderr, "%s\n", text);
             _exit(NO_WALLS);
         }
@@ -206,6 +214,7 @@ files(void **state)
     assert_int_equal(run(try_passwd, &status), DENIED);
     assert_int_equal(run(try_proc, &status), DENIED);
     assert_int_equal(run(try_fonts, &status), ALLOWED);
+    assert_int_equal(run(try_more, &status), ALLOWED);
 }
 
 

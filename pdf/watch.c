@@ -27,7 +27,7 @@ typedef struct {
 
 typedef enum {
     GOES_ON = 0,
-    LAST,                                  /* an END or an ERROR was passed on */
+    LAST,                                  /* an END, an ERROR or a KILLED was passed on */
     ENDED,                                 /* the child has closed its pipe */
     DAMAGED,                               /* a frame without sense, or too long for the memory */
     LATE,
@@ -109,7 +109,8 @@ pass_frame(const source_t *s, char **body, uint32_t *room)
         return LEFT;
     }
 
-    return kind == VLM_FRAME_ERROR || kind == VLM_FRAME_END ? LAST : GOES_ON;
+    return kind == VLM_FRAME_ERROR || kind == VLM_FRAME_END || kind == VLM_FRAME_KILLED ? LAST
+                                                                                       : GOES_ON;
 }
 
 
@@ -164,48 +165,85 @@ wait_for(const source_t *s, pid_t child, outcome_t outcome, int *status, struct 
 }
 
 
-/* The kernel ends a process at its limit of processor time, or for want of memory. */
-static void
-say_killed(char *text, size_t bytes, const pdf_job_t *job, const struct rusage *used)
+/*
+ * Did the kernel end the child at its limit of processor time?  It counts by ticks, and wait4()
+ * does not, so these times differ a little.
+ */
+static int
+out_of_time(const pdf_job_t *job, int status, const struct rusage *used)
 {
-    if (used->ru_utime.tv_sec + used->ru_stime.tv_sec + 1 >= job->seconds) {
-        snprintf(text, bytes, "reading took longer than %u s of processor time", job->seconds);
-    } else {
-        snprintf(text, bytes, "the system has ended the reader (signal 9)");
-    }
+    const uint64_t  limit = job->seconds * 1000000ull;
+    const uint64_t  slack = limit < 2000000 ? limit / 2 : 1000000;
+    const uint64_t  took = (uint64_t) (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000
+                           + (uint64_t) (used->ru_utime.tv_usec + used->ru_stime.tv_usec);
+
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && took + slack >= limit;
 }
 
 
-static void
-write_reason(const pdf_job_t *job, outcome_t outcome, int status, const struct rusage *used)
+/* Has another process ended the child?  No file makes poppler send these signals. */
+static int
+was_killed(int status)
 {
-    char  text[VLM_FRAME_ERROR_TEXT], name[64];
+    const int  signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+    return signo == SIGKILL || signo == SIGTERM || signo == SIGINT || signo == SIGHUP
+           || signo == SIGQUIT;
+}
+
+
+static vlm_frame_kind_t
+say_reason(char *text, size_t bytes, const pdf_job_t *job, outcome_t outcome, int status,
+    const struct rusage *used)
+{
+    char  name[64];
 
     if (outcome == LATE) {
-        snprintf(text, sizeof(text), "reading took longer than %u s", job->seconds);
+        snprintf(text, bytes, VLM_PDF_LATE " %u s", job->seconds);
 
     } else if (outcome == DAMAGED) {
-        snprintf(text, sizeof(text), "the reader's answer is damaged");
+        snprintf(text, bytes, "the reader's answer is damaged");
 
-    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-        say_killed(text, sizeof(text), job, used);
+    } else if (out_of_time(job, status, used)) {
+        snprintf(text, bytes, VLM_PDF_LATE " %u s of processor time", job->seconds);
+
+    } else if (was_killed(status)) {
+        snprintf(text, bytes, "the reader was killed (signal %d)", WTERMSIG(status));
+        return VLM_FRAME_KILLED;
 
     } else if (pdf_hint->call > 0) {
         pdf_call_name(pdf_hint->call - 1, name, sizeof(name));
-        snprintf(text, sizeof(text), "the reader tried a forbidden system call, %s", name);
+        snprintf(text, bytes, VLM_PDF_FORBIDDEN ", %s", name);
 
     } else if (pdf_hint->no_memory) {
-        snprintf(text, sizeof(text), "reading needed more than %llu MB of memory",
+        snprintf(text, bytes, "reading needed more than %llu MB of memory",
                  (unsigned long long) (job->memory >> 20));
 
     } else if (WIFSIGNALED(status)) {
-        snprintf(text, sizeof(text), "the reader died (signal %d)", WTERMSIG(status));
+        snprintf(text, bytes, VLM_PDF_DIED " (signal %d)", WTERMSIG(status));
 
     } else {
-        snprintf(text, sizeof(text), "the reader ended (status %d)", WEXITSTATUS(status));
+        snprintf(text, bytes, "the reader ended (status %d)", WEXITSTATUS(status));
     }
 
-    (void) pdf_write_frame(1, VLM_FRAME_ERROR, text, strlen(text));
+    return VLM_FRAME_ERROR;
+}
+
+
+/* A reason that is OCR's says so: without OCR the file may be read. */
+static void
+write_reason(const pdf_job_t *job, outcome_t outcome, int status, const struct rusage *used)
+{
+    int               n = 0;
+    char              text[VLM_FRAME_ERROR_TEXT];
+    vlm_frame_kind_t  kind;
+
+    if (pdf_hint->ocr_page > 0) {
+        n = snprintf(text, sizeof(text), VLM_PDF_OCR_ERROR "page %u: ", pdf_hint->ocr_page);
+    }
+
+    kind = say_reason(text + n, sizeof(text) - (size_t) n, job, outcome, status, used);
+    (void) pdf_write_frame(1, kind, text, strlen(text));
 }
 
 

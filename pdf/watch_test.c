@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +68,40 @@ die(int out)
 
 
 static void
+be_killed(int out)
+{
+    info(out);
+    raise(SIGKILL);
+}
+
+
+static void
+be_ended(int out)
+{
+    info(out);
+    signal(SIGTERM, SIG_DFL);
+    raise(SIGTERM);
+}
+
+
+/* The kernel's end at the limit of processor time, which pdf_walls() sets. */
+static void
+work_and_be_killed(int out)
+{
+    struct rusage  used;
+
+    info(out);
+
+    do {
+        getrusage(RUSAGE_SELF, &used);
+    } while (used.ru_utime.tv_sec + used.ru_stime.tv_sec == 0
+             && used.ru_utime.tv_usec + used.ru_stime.tv_usec < 700000);
+
+    raise(SIGKILL);
+}
+
+
+static void
 leave(int out)
 {
     (void) pdf_write(out, "\1\0\0\0\10\0\0\0half", 12);
@@ -80,6 +115,23 @@ use_no_memory(int out)
     (void) out;
     pdf_hint->no_memory = 1;
     abort();
+}
+
+
+/* OCR that hangs, and OCR without memory, on page 3. */
+static void
+ocr_and_hang(int out)
+{
+    pdf_hint->ocr_page = 3;
+    hang(out);
+}
+
+
+static void
+ocr_without_memory(int out)
+{
+    pdf_hint->ocr_page = 3;
+    use_no_memory(out);
 }
 
 
@@ -143,18 +195,26 @@ run(void (*part)(int out), char *said, size_t room)
 }
 
 
-/* The last frame is an error with this sentence. */
-static void
-says(void (*part)(int out), size_t frames_before, const char *sentence)
+/* The last frame is of this kind, with a sentence that begins so; returns the sentence's bytes. */
+static size_t
+begins(void (*part)(int out), size_t frames_before, vlm_frame_kind_t kind, const char *sentence)
 {
     char      said[1000];
     uint32_t  head[2];
 
     assert_int_equal(run(part, said, sizeof(said)), 0);
     memcpy(head, said + frames_before, sizeof(head));
-    assert_int_equal(head[0], VLM_FRAME_ERROR);
-    assert_int_equal(head[1], strlen(sentence));
-    assert_string_equal(said + frames_before + sizeof(head), sentence);
+    assert_int_equal(head[0], kind);
+    assert_memory_equal(said + frames_before + sizeof(head), sentence, strlen(sentence));
+
+    return head[1];
+}
+
+
+static void
+says(void (*part)(int out), size_t frames_before, const char *sentence)
+{
+    assert_int_equal(begins(part, frames_before, VLM_FRAME_ERROR, sentence), strlen(sentence));
 }
 
 
@@ -178,6 +238,23 @@ a_death_has_its_reason(void **state)
     says(die, 16, "the reader died (signal 11)");
     says(leave, 0, "the reader ended (status 3)");
     says(use_no_memory, 0, "reading needed more than 512 MB of memory");
+    says(ocr_and_hang, 16, VLM_PDF_OCR_ERROR "page 3: reading took longer than 1 s");
+    says(ocr_without_memory, 0,
+         VLM_PDF_OCR_ERROR "page 3: reading needed more than 512 MB of memory");
+}
+
+
+/* A child that another process has killed did not die of its file, which can be read again. */
+static void
+a_kill_is_told_from_a_limit(void **state)
+{
+    (void) state;
+
+    begins(be_killed, 16, VLM_FRAME_KILLED, "the reader was killed (signal 9)");
+    begins(be_ended, 16, VLM_FRAME_KILLED, "the reader was killed (signal 15)");
+
+    /* On a busy machine a second by the clock is over before. */
+    begins(work_and_be_killed, 16, VLM_FRAME_ERROR, "reading took longer than 1 s");
 }
 
 
@@ -197,6 +274,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(children_that_hang_are_ended),
         cmocka_unit_test(a_death_has_its_reason),
+        cmocka_unit_test(a_kill_is_told_from_a_limit),
         cmocka_unit_test(the_parent_ends_when_the_server_leaves),
     };
 

@@ -2077,3 +2077,241 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log eval
 [qr{device is "cuda", and kv int8 needs the cpu: a GPU has keys and values in bf16 in .*:\d+}]
+
+
+
+=== TEST 118: documents are on or off
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents maybe;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents "maybe" is not on or off
+
+
+
+=== TEST 119: the size of a document has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on file=2g;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents file "2g" is not a size from 1k to 1g
+
+
+
+=== TEST 120: its pages have bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on pages=0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents pages "0" is not a number from 1 to 10000
+
+
+
+=== TEST 121: its characters have bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on characters=999;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents characters "999" is not a number from 1000 to 64m
+
+
+
+=== TEST 122: the memory of its reader has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on memory=127m;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents memory "127m" is not a size from 128m to 64g
+
+
+
+=== TEST 123: the time of its reader has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on time=2h;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents time "2h" is not a time from 1s to 1h
+
+
+
+=== TEST 124: so have the documents that are read at once
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on jobs=17;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents jobs "17" is not a number from 1 to 16
+
+
+
+=== TEST 125: legacy is on or off
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on legacy=1;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents legacy "1" is not on or off
+
+
+
+=== TEST 126: the sandbox is landlock or seccomp
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on sandbox=none;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents sandbox "none" is not landlock or seccomp
+
+
+
+=== TEST 127: documents take no other value
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on size=20m;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown value "size=20m" in documents, which takes file=size, pages=number, characters=number, memory=size, time=time, ocr=on, ocr_time=time, jobs=number, helper=path, legacy=on and sandbox=seccomp
+
+
+
+=== TEST 128: a value of documents is given once
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on jobs=1 jobs=2;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+duplicate value "jobs=2" in documents
+
+
+
+=== TEST 129: documents need the program that reads them
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on helper=/nowhere/vlm-pdf;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+vlm_engine "demo": "/nowhere/vlm-pdf" cannot be run, which reads the documents: "make documents" builds it, helper=path says where it is
+
+
+
+=== TEST 130: documents take on, off or languages of OCR
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on ocr=../eng;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents ocr "../eng" is not on, off or languages as "eng" or "deu+eng"
+
+
+
+=== TEST 131: the time of OCR has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        documents on ocr=on ocr_time=0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+documents ocr_time "0" is not a time from 1s to 1h

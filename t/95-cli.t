@@ -61,7 +61,7 @@ my %PARAMETERS = ('3b' => 3_754_622_976, '7b' => 8_292_166_656, '32b' => 33_452_
                   '3-8b' => 8_767_123_696, '3-32b' => 33_357_390_064);
 
 # Bytes of a token's keys and values, in bf16.
-my %ROW = ('3b' => 36_864, '3-2b' => 114_688, '3-4b' => 147_456, '3-8b' => 147_456);
+my %ROW = ('3b' => 37_440, '3-2b' => 116_480, '3-4b' => 149_760, '3-8b' => 149_760);
 
 for my $shape (sort keys %LEAST) {
     my $dir = "build/fidelity/shape-$shape";
@@ -166,6 +166,51 @@ like($out, qr/cuda:0: /, 'the message has the reason');
 ($rc, $out) = vlm('chat', $DIR, '--image', 'README.md', '--prompt', 'x');
 is($rc, 1, 'a picture that is none fails');
 
+
+# ---- bench: a table for an issue ---------------------------------------------
+
+# Returns the cells of the table by their row; the first two lines are Markdown's.
+sub table {
+    my ($rc, $out) = vlm('bench', @_);
+    my ($head, $line, @rows) = split /\n/, $out;
+
+    is($rc, 0, "vlm bench @_ ends well");
+    is("$head$line", '| | ||---|---|', 'it prints a table of Markdown');
+
+    return { map { /^\| ([^|]+) \| ([^|]+) \|$/ or diag($_); ($1 => $2) } @rows };
+}
+
+my $table = table('demo/model', '--ops', 'plain', '--threads', '1', '--slots', '2');
+my $version = `$VLM --version`;
+chomp $version;
+my ($prompt) = grep { /^prompt of \d+ tokens$/ } keys %$table;      # fewer on a slow machine
+is_deeply([sort keys %$table], [sort 'version', 'machine', 'device', 'model', 'settings', 'load', 'decode',
+          $prompt, 'first token, picture of 448x448'], 'with its rows');
+is($table->{version}, $version, 'the version is that of the program');
+is($table->{device}, 'cpu, plain, 1 thread', 'the device is that of the options');
+is($table->{model}, 'model: Qwen2.5-VL, 6914240 parameters', 'the model is named');
+like($table->{settings}, qr/^weights int8, kv int16, context 4096, slots 2, \d+m planned$/, 'the settings are those of vlm plan');
+like($table->{machine}, qr/, \d+ processors, \d+m, Linux \S+ \S+, load [\d.]+$/, 'the machine is described');
+like($table->{load}, qr/^[\d.]+ s, from the checkpoint(?:; memory was still .*)?$/, 'the source of the weights is said');
+like($table->{$_}, qr{^[\d.]+ tokens/s \([1-5] rounds?\)$}, "$_ is a rate; a small model has no share of the memory's")
+    for 'decode', $prompt;
+like($table->{'first token, picture of 448x448'}, qr/^(?:[\d.]+ m?s \([1-5] rounds?\)|not measured: it takes about \d+ s)$/,
+     'the first token is a time, measured or estimated');
+
+my $BENCH = tempdir(CLEANUP => 1);
+vlm('chat', 'demo/model', '--cache', $BENCH, '--prompt', 'x', '--max-tokens', '1');
+$table = table('demo/model', '--cache', $BENCH, '--context', '256');
+like($table->{load}, qr/^[\d.]+ s, from the quantised cache(?:; memory was still .*)?$/, 'a quantised cache that is there is used');
+like($table->{'prompt of 128 tokens'}, qr/tokens/, 'a prompt fits the context');
+
+$table = table('demo/model', '--context', '64');
+like($table->{'prompt of 32 tokens'}, qr/tokens/, 'of any size');
+like($table->{'first token, picture of 448x448'}, qr/^not measured: .*\b64\b/, 'where a picture does not fit, the table says so');
+
+like(table('demo/model-bloom')->{'first token, text of 32 tokens'}, qr/^[\d.]+ m?s/, 'a model without pictures reads a text');
+is((vlm('bench', 'demo/model', '--memory', '1m'))[0], 1, 'settings that do not fit fail');
+
+
 # Returns the standard output of a command.
 sub printed {
     my @args = map { "'$_'" } @_;
@@ -183,6 +228,10 @@ for my $help ('--help', '-h', 'help') {
 my %OPTIONS = (
     plan     => [qw(--device --ops --weights --kv --context --slots --max-pixels --features --memory --threads --mmproj
                     --lora --lora-max --lora-rank --json)],
+    bench    => [qw(--device --ops --weights --kv --context --slots --max-pixels --features --memory --threads --mmproj
+                    --lora --lora-max --lora-rank --cache)],
+    doctor   => [qw(--device --ops --weights --kv --context --slots --max-pixels --features --memory --threads --mmproj
+                    --lora --lora-max --lora-rank --cache --user --nginx --module)],
     tokenize => [qw(--mmproj --json)],
     chat     => [qw(--prompt --image --task --raw --max-tokens --temperature --seed --json-mode --device --ops
                     --weights --kv --context --max-pixels --memory --threads --mmproj --lora --lora-max --lora-rank
@@ -205,6 +254,20 @@ for my $command (sort keys %OPTIONS) {
     is($out, qq(vlm $command: no such option: "--slot"; see "vlm $command --help"\n), 'the message names it');
 }
 
+my $man = VLM::slurp('engine/cli/vlm.1') =~ s/\\-/-/gr;
+like($man, qr/^\.BI $_ " DIR/m, "the man page has $_") for sort keys %OPTIONS;
+like($man, qr/^\.BI? $_\b/m, "the man page has $_") for sort keys %{{ map { map { $_ => 1 } @$_ } values %OPTIONS }};
+
+# Returns the words that bash completes to after these.
+sub completed {
+    my @words = @_;
+
+    return split ' ', `bash -c '. engine/cli/vlm.bash; COMP_WORDS=(@words); COMP_CWORD=$#words; _vlm vlm "$words[-1]" "$words[-2]"; echo "\${COMPREPLY[*]}"'`;
+}
+
+is_deeply([sort(completed($VLM, '""'))], [sort(keys %OPTIONS, '--help', '--version')], 'bash completes each command');
+is_deeply([completed($VLM, $_, 'd', '--')], [@{$OPTIONS{$_}}, '--help'], "bash completes the options of $_") for sort keys %OPTIONS;
+
 like(printed('plan', '--help'), qr/^  --slots N .*default: 4$/m, "the default slots of plan are a server's");
 
 for my $bad (['--memory', '6GB', 'a number such as 600, 600m or 6g'], ['--context', '-1', 'a number such as 600 or 8k'],
@@ -226,7 +289,7 @@ like((vlm('plan', $DIR, 'x'))[1], qr/^vlm plan: not expected: "x"/, 'a word too 
 for my $words (['sing', $DIR], []) {
     is(printed(@$words), '', 'without a known command nothing goes to standard output');
     is($? >> 8, 2, 'the exit status is 2');
-    like(VLM::slurp('build/cli-stderr'), qr/^usage: vlm plan\|tokenize\|chat\|logits DIR .*\n\z/m,
+    like(VLM::slurp('build/cli-stderr'), qr/^usage: vlm plan\|doctor\|bench\|tokenize\|chat\|logits DIR .*\n\z/m,
          'standard error has a short usage');
 }
 

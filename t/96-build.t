@@ -36,6 +36,19 @@ sub engine {
 }
 
 
+# The commands by which nginx's makefile would make the module.
+sub module {
+    return scalar `make -n --no-print-directory -C build/nginx -f objs/Makefile @_ modules 2>&1`;
+}
+
+
+sub slurp {
+    local (@ARGV, $/) = @_;
+
+    return <> // '';
+}
+
+
 # ---- the checkout ----------------------------------------------------------
 
 like(scalar `make -C "$dir/a b" -f $root/Makefile help 2>&1`,
@@ -68,6 +81,36 @@ like(engine($object), $compiled, 'an object is compiled');
 unlike(engine($object), $compiled, 'an unchanged object is not compiled again');
 like(engine($object, 'CFLAGS="-O1 -g"'), $compiled, 'other flags compile it again');
 unlike(engine($object, 'CFLAGS="-O1 -g"'), $compiled, 'the same flags do not compile it again');
+
+# As if these headers, by their names in the compiler's list, had just changed.
+like(engine($object, 'CFLAGS="-O1 -g"', '-W ../lib/base/err.h'), $compiled, 'a change of its header compiles it again');
+unlike(engine($object, 'CFLAGS="-O1 -g"', '-W ../lib/base/json.h'), $compiled, 'a header that it does not include does not');
+
+my @objects = glob "$root/build/nginx/objs/addon/*/*.o";
+
+cmp_ok(scalar @objects, '>', 50, 'the module has objects');
+is(join(' ', grep { !-e s/o$/d/r } @objects), '', 'the compiler has listed the headers of each');
+
+my $queue = "$root/build/nginx/objs/addon/line/queue";
+
+for my $header (qw(http/line/line.h lib/base/err.h lib/base/pixels.h engine/vlm.h)) {
+    my ($name) = slurp("$queue.d") =~ /(\S+\Q$header\E)/;
+
+    like(module('-W', $name // $header), qr{-o objs/addon/line/queue\.o }, "a change of $header compiles line/queue.c again");
+}
+
+unlike(module('-W', "$root/http/api/messages.h"), qr{-o objs/addon/line/queue\.o }, 'a header of a higher floor does not');
+
+# The archive is made again when a source comes or goes, though no object is newer then.
+my $list = "$dir/engine/made-of";
+
+VLM::spew($list, "removed.o\n");
+engine($list);
+like(slurp($list), qr{/lib/base/err\.o }, 'the list of objects is that of the sources');
+utime 1, 1, $list;
+engine($list);
+is((stat $list)[9], 1, 'an unchanged list stays as it is');
+like(engine('-n', '-p', "$dir/engine/libvlm.a"), qr{^\S+/libvlm\.a:.* \S+/made-of$}m, 'the archive depends on the list');
 
 program('pkg-config', 'test "$1" = --modversion && echo 99.1 || exec /usr/bin/pkg-config "$@"');
 
@@ -116,6 +159,7 @@ program('pkg-config', 'test "$*" = "--modversion sqlite3" && echo 99.1 || exec /
 # ---- inside another nginx --------------------------------------------------
 
 VLM::spew("$dir/nginx/auto/module", 'echo "type $ngx_module_type; libs $ngx_module_libs"');
+VLM::spew("$dir/nginx/auto/define", 'echo "$have $value" >>defined');
 
 my %said = map { $_ => scalar `cd $dir/nginx && USE_THREADS=YES NGX_OBJS=objs ngx_addon_dir=$root \\
                                ngx_module_link=$_ sh -e $root/config 2>&1` } qw(ADDON DYNAMIC);
@@ -124,6 +168,8 @@ like($said{$_}, qr/^type HTTP_AUX_FILTER;/, "$_: the filters stand among nginx's
     for qw(ADDON DYNAMIC);
 like($said{DYNAMIC}, qr/--version-script=/, 'a module exports only the symbols that nginx looks up');
 unlike($said{ADDON}, qr/--version-script=/, 'an nginx exports the symbols for its modules');
+
+like(VLM::slurp("$dir/nginx/defined"), qr{^NGX_HTTP_VLM_LIBEXEC "/usr/libexec/nginx-vlm"$}m, 'the module knows where vlm-pdf is installed');
 
 # nginx calls the header filters from the last module of its list to the first, and the same for bodies: a
 # module in front of the write filter, as one of the type HTTP is, has filters that never run.

@@ -8,6 +8,7 @@
 #include "pair.h"
 
 #include "format/bf16.h"
+#include "format/int4.h"
 
 /* An emulated sm_75 multiplies bf16, although a device of sm_75 cannot be opened for bf16. */
 #if defined(VLM_EMU) && VLM_EMU < 800
@@ -92,7 +93,7 @@ sum_bound(const case_t *c, uint32_t n, const double *v, double *sum)
     off = c->K * 0x1p-23 * sizes + 1e-30;
 
     if (c->norm) {
-        off += c->type == VLM_INT8 ? FLIPS * most_w * most_v / 127 : 0x1p-8 * sizes;
+        off += c->type != VLM_BF16 ? FLIPS * most_w * most_v / 127 : 0x1p-8 * sizes;
     }
 
     return off;
@@ -290,6 +291,89 @@ a_product_with_int8_weights_is_its_definition(void **state)
 
 
 static void
+a_product_with_int4_weights_is_its_definition(void **state)
+{
+    (void) state;
+    each_shape(VLM_INT4);
+}
+
+
+/* y [T][N] of a matrix on the card. */
+static void
+multiply_on_card(const vlm_linear_t *w, const case_t *c, float *y)
+{
+    void        *x, *to;
+    vlm_norm_t   norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
+
+    norm.gain = put_floats(&card, c->gain, c->K, F32);
+    x = put_floats(&card, c->x, (size_t) c->T * c->K, F32);
+    to = put_floats(&card, c->before, (size_t) c->T * c->N, F32);
+    card.ops->linear(card.d, w, &norm, x, c->T, to);
+    get_floats(&card, y, to, (size_t) c->T * c->N, F32);
+}
+
+
+/* int4 is int8 of few values (format/int4.h), whatever the step and the base. */
+static void
+a_product_with_int4_weights_has_the_bits_of_int8_with_the_same_values(void **state)
+{
+    case_t         c;
+    float         *scale, *y[2];
+    size_t         bytes, k;
+    int8_t        *values;
+    uint8_t       *rows;
+    uint32_t       i, n, blocks;
+    vlm_linear_t   w;
+
+    static const uint32_t  T[] = { 1, 7, 8, 9, MAX_T };
+    static const uint32_t  shapes[][2] = { { 5, 64 }, { 70, 320 }, { 128, 1000 }, { 33, LONG } };
+
+    (void) state;
+
+    for (i = 0; i < COUNT(shapes) * COUNT(T); i++) {
+        c = open_case(VLM_INT4, VLM_ADD, VLM_RANDOM, shapes[i / COUNT(T)][0],
+                      shapes[i / COUNT(T)][1], T[i % COUNT(T)], RMS);
+        blocks = (c.K + VLM_BLOCK - 1) / VLM_BLOCK;
+        bytes = vlm_int4_row_bytes(c.K);
+        rows = malloc(c.N * bytes);
+        values = malloc((size_t) c.N * blocks * VLM_BLOCK);
+        scale = malloc(c.N * sizeof(float));
+        y[0] = malloc(2 * (size_t) c.T * c.N * sizeof(float));
+        y[1] = y[0] + (size_t) c.T * c.N;
+
+        for (k = 0; k < c.N * bytes; k++) {
+            rows[k] = (uint8_t) ((k * 2654435761u + i) >> 13);
+
+            if (k % VLM_INT4_GROUP == VLM_INT4_GROUP - 2) {
+                rows[k] = rows[k] % 17;            /* a step; of any base, all bytes may come */
+            }
+        }
+
+        for (n = 0; n < c.N; n++) {
+            vlm_int4_values(rows + n * bytes, blocks, values + (size_t) n * blocks * VLM_BLOCK);
+            memmove(values + (size_t) n * c.K, values + (size_t) n * blocks * VLM_BLOCK, c.K);
+            scale[n] = 0.001f * (float) (n + 1);
+        }
+
+        pair_reset();
+        w = put_quantised(&card, VLM_INT4, VLM_ADD, c.N, c.K, rows, scale, c.bias);
+        multiply_on_card(&w, &c, y[0]);
+
+        pair_reset();
+        w = put_quantised(&card, VLM_INT8, VLM_ADD, c.N, c.K, values, scale, c.bias);
+        multiply_on_card(&w, &c, y[1]);
+
+        check_same_bits(y[0], y[1], (size_t) c.T * c.N, c.name);
+        free(rows);
+        free(values);
+        free(scale);
+        free(y[0]);
+        close_case(&c);
+    }
+}
+
+
+static void
 a_product_with_bf16_weights_is_its_definition(void **state)
 {
     (void) state;
@@ -459,6 +543,8 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_product_with_int8_weights_is_its_definition),
+        cmocka_unit_test(a_product_with_int4_weights_is_its_definition),
+        cmocka_unit_test(a_product_with_int4_weights_has_the_bits_of_int8_with_the_same_values),
         cmocka_unit_test(a_product_with_bf16_weights_is_its_definition),
         cmocka_unit_test(every_kind_of_number_comes_through_every_epilogue),
         cmocka_unit_test(a_row_has_the_same_bits_alone_among_few_and_among_many),

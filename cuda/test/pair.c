@@ -3,6 +3,7 @@
 #include "pair.h"
 
 #include "format/bf16.h"
+#include "format/int4.h"
 #include "format/int8.h"
 
 #if defined(VLM_EMU)
@@ -220,13 +221,10 @@ pack_rows(side_t *s, vlm_linear_t *w, const void *rows, size_t row_bytes)
 
 
 vlm_linear_t
-put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K,
-           const float *rows, const float *bias)
+put_quantised(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K,
+              const void *rows, const float *scale, const float *bias)
 {
-    float         *scale;
-    int8_t        *q;
-    uint32_t       n;
-    vlm_linear_t   w;
+    vlm_linear_t  w;
 
     memset(&w, 0, sizeof(w));
     w.type = type;
@@ -235,21 +233,41 @@ put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint
     w.K = K;
     w.w = take_bytes(s, s->ops->basic->packed_bytes(s->d, type, N, K));
     w.bias = bias == NULL ? NULL : put_bytes(s, bias, N * sizeof(float));
+    w.scale = scale == NULL ? NULL : put_bytes(s, scale, N * sizeof(float));
+    pack_rows(s, &w, rows, type == VLM_INT8 ? K : type == VLM_INT4 ? vlm_int4_row_bytes(K)
+                                                                   : K * sizeof(float));
 
-    if (type != VLM_INT8) {
-        pack_rows(s, &w, rows, K * sizeof(float));
-        return w;
+    return w;
+}
+
+
+vlm_linear_t
+put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K,
+           const float *rows, const float *bias)
+{
+    float         *scale;
+    size_t         bytes;
+    uint8_t       *q;
+    uint32_t       n;
+    vlm_linear_t   w;
+
+    if (type != VLM_INT8 && type != VLM_INT4) {
+        return put_quantised(s, type, epilogue, N, K, rows, NULL, bias);
     }
 
+    bytes = type == VLM_INT8 ? K : vlm_int4_row_bytes(K);
     scale = malloc(N * sizeof(float));
-    q = malloc((size_t) N * K);
+    q = malloc(N * bytes);
 
     for (n = 0; n < N; n++) {
-        scale[n] = vlm_quant_row(rows + (size_t) n * K, K, q + (size_t) n * K);
+        if (type == VLM_INT8) {
+            scale[n] = vlm_quant_row(rows + (size_t) n * K, K, (int8_t *) q + n * bytes);
+        } else {
+            vlm_int4_quantise(rows + (size_t) n * K, K, q + n * bytes, &scale[n]);
+        }
     }
 
-    w.scale = put_bytes(s, scale, N * sizeof(float));
-    pack_rows(s, &w, q, K);
+    w = put_quantised(s, type, epilogue, N, K, q, scale, bias);
     free(scale);
     free(q);
 

@@ -55,6 +55,9 @@ float *f32_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed);
 /* Rows [N][K] as each side packs them, in panels of 64 in no special order; bias may be NULL. */
 vlm_linear_t put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N,
                         uint32_t K, const float *rows, const float *bias);
+/* The same of rows that are in their form already, with their scales [N] or NULL. */
+vlm_linear_t put_quantised(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N,
+                           uint32_t K, const void *rows, const float *scale, const float *bias);
 
 /* Sets the emulator's seed for run i of SEEDS; a card has none. */
 void use_seed(uint32_t i);

@@ -35,6 +35,7 @@ typedef struct {
 static const case_t  cases[] = {
     { "build/fidelity/tiny-a", VLM_INT8, 1, PIXELS, NULL },
     { "build/fidelity/tiny-a", VLM_BF16, 1, PIXELS, NULL },
+    { "build/fidelity/tiny-a", VLM_INT4, 1, PIXELS, NULL },
     { "build/fidelity/tiny-b", VLM_INT8, 2, PIXELS, NULL },
     { "build/fidelity/tiny-g", VLM_INT8, 1, PIXELS, NULL },
     { "build/fidelity/tiny-m", VLM_BF16, 1, DEEP_PIXELS, NULL },
@@ -42,7 +43,7 @@ static const case_t  cases[] = {
     { "build/fidelity/tiny-i", VLM_INT8, 2, DEEP_PIXELS, NULL }
 };
 
-enum { TINY_A, TINY_A_BF16, TINY_B, TINY_G, TINY_M, TINY_M_VIDEO, TINY_I, ALL };
+enum { TINY_A, TINY_A_BF16, TINY_A_INT4, TINY_B, TINY_G, TINY_M, TINY_M_VIDEO, TINY_I, ALL };
 
 /* Under sanitizers, which make the emulator slow, the last one has a test of its own alone. */
 #ifdef __SANITIZE_ADDRESS__

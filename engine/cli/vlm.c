@@ -1,6 +1,8 @@
 /*
  * build/vlm: the engine on the command line, to look at a checkpoint before it is deployed.  The
  * program links the same library as the nginx module.
+ *
+ * This file reads the command line and has the command plan.
  */
 
 #include <errno.h>
@@ -10,31 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sys/stat.h>
-
 #include "base/size.h"
-#include "robobrain/task.h"
-#include "vlm.h"
-
-#define MAX_IMAGES  64
-#define MAX_FILE    (64u << 20)        /* bytes of a picture */
+#include "cli/cli.h"
 
 #define EXIT_USAGE  2
 
-typedef struct {
-    vlm_conf_t   conf;
-    const char  *prompt, *text, *task, *adapter;
-    const char  *image[MAX_IMAGES];
-    size_t       n_images;
-    uint32_t     top;
-    int          raw, json, json_mode, help;
-    float        temperature;
-    uint64_t     seed;
-} vlm_args_t;
-
 typedef int (*vlm_command_fn)(const vlm_args_t *a, vlm_err_t *err);
 
-enum { PLAN = 1, TOKENIZE = 2, CHAT = 4, LOGITS = 8 };
+enum { PLAN = 1, TOKENIZE = 2, CHAT = 4, LOGITS = 8, DOCTOR = 16, BENCH = 32 };
 
 typedef struct {
     unsigned         bit;              /* PLAN, ... */
@@ -55,9 +40,6 @@ typedef struct {
 } vlm_option_t;
 
 static int plan(const vlm_args_t *a, vlm_err_t *err);
-static int tokenize(const vlm_args_t *a, vlm_err_t *err);
-static int chat(const vlm_args_t *a, vlm_err_t *err);
-static int logits(const vlm_args_t *a, vlm_err_t *err);
 
 static const vlm_command_t  commands[] = {
     { PLAN, "plan", "DIR", plan, 0, "prints the memory that a server needs for the checkpoint",
@@ -67,22 +49,39 @@ static const vlm_command_t  commands[] = {
       "DIR may be a GGUF file, with --mmproj.",
       "vlm plan /models/RoboBrain2.0-3B --slots 2 --context 8k --memory 6g" },
 
-    { TOKENIZE, "tokenize", "DIR TEXT", tokenize, 1, "prints the token ids of a text",
+    { DOCTOR, "doctor", "DIR", vlm_cli_doctor, 0,
+      "says what would stop the checkpoint on this machine",
+      "Looks at the checkpoint in DIR and at this machine, and prints a line for each finding:\n"
+      "\"ok\", \"warn\" or \"stop\", a sentence, and a remedy. It neither loads weights nor\n"
+      "changes files. The exit status is 1 if something stops a server with these settings. As\n"
+      "root the command also tries to read the files as the user of nginx's workers.",
+      "vlm doctor /models/RoboBrain2.0-3B --context 8k" },
+
+    { BENCH, "bench", "DIR", vlm_cli_bench, 0, "measures tokens/s and the time to a first token",
+      "Loads the checkpoint in DIR and prints a table for an issue: tokens/s of an answer and of\n"
+      "a prompt, and the time to a first token for a picture of 448x448. A 3B takes a minute at\n"
+      "most: slow machines measure fewer tokens. Without options the settings are those of a\n"
+      "vlm_engine { } which sets its model alone, whose quantised cache is used if it is there.",
+      "vlm bench /models/RoboBrain2.0-3B --weights int4" },
+
+    { TOKENIZE, "tokenize", "DIR TEXT", vlm_cli_tokenize, 1, "prints the token ids of a text",
       "Prints the ids of the tokens of TEXT. A control token that is spelt out is plain text.",
       "vlm tokenize /models/RoboBrain2.0-3B 'Where is the cup?'" },
 
-    { CHAT, "chat", "DIR", chat, 1, "prints the answer to a prompt about pictures",
+    { CHAT, "chat", "DIR", vlm_cli_chat, 1, "prints the answer to a prompt about pictures",
       "Loads the checkpoint in DIR and prints its answer while it comes.",
       "vlm chat /models/RoboBrain2.0-3B --image desk.jpg --prompt 'Where is the cup?'" },
 
-    { LOGITS, "logits", "DIR", logits, 1, "prints the likeliest tokens at each place of a prompt",
+    { LOGITS, "logits", "DIR", vlm_cli_logits, 1,
+      "prints the likeliest tokens at each place of a prompt",
       "Prints a line for each token of the prompt: its id, then the likeliest next ids with\n"
       "their logits.",
       "vlm logits /models/RoboBrain2.0-3B --raw --prompt 'The cup is' --top 3" }
 };
 
 #define RUNS    (CHAT | LOGITS)
-#define PLANS   (PLAN | RUNS)
+#define SERVES  (PLAN | DOCTOR | BENCH)
+#define PLANS   (SERVES | RUNS)
 #define AT(x)   offsetof(vlm_args_t, x)
 
 static const vlm_option_t  options[] = {
@@ -105,9 +104,9 @@ static const vlm_option_t  options[] = {
     { PLANS, "--kv", "TYPE", KV, AT(conf.kv_int8), "of keys and values: int8 or auto; "
       "default: auto" },
     { PLANS, "--context", "TOKENS", COUNT, AT(conf.context), "of a prompt and its answer" },
-    { PLAN, "--slots", "N", COUNT, AT(conf.slots), "requests that are answered together" },
+    { SERVES, "--slots", "N", COUNT, AT(conf.slots), "requests that are answered together" },
     { PLANS, "--max-pixels", "PIXELS", SIZE, AT(conf.max_pixels), "of a picture after its resize" },
-    { PLAN, "--features", "N", COUNT, AT(conf.features), "pictures whose features are cached" },
+    { SERVES, "--features", "N", COUNT, AT(conf.features), "pictures whose features are cached" },
     { PLANS, "--memory", "BYTES", SIZE, AT(conf.memory), "a plan above it fails; "
       "default: no bound" },
     { PLANS, "--threads", "N", COUNT, AT(conf.threads), "of the CPU; default: all cores allowed" },
@@ -117,8 +116,12 @@ static const vlm_option_t  options[] = {
     { PLANS, "--lora-max", "N", COUNT, AT(conf.lora_max), "adapters that have places" },
     { PLANS, "--lora-rank", "N", COUNT, AT(conf.lora_rank), "the highest of an adapter" },
     { RUNS, "--adapter", "NAME", TEXT, AT(adapter), "the adapter of the answer" },
-    { RUNS, "--cache", "PATH", TEXT, AT(conf.cache), "directory of the quantised cache" },
-    { PLANS | TOKENIZE, "--json", NULL, FLAG, AT(json), "prints JSON" }
+    { RUNS | DOCTOR | BENCH, "--cache", "PATH", TEXT, AT(conf.cache), "directory of the quantised "
+      "cache" },
+    { DOCTOR, "--user", "NAME", TEXT, AT(user), "of nginx's workers; default: that of nginx.conf" },
+    { DOCTOR, "--nginx", "FILE", TEXT, AT(nginx), "the program; default: the first in PATH" },
+    { DOCTOR, "--module", "FILE", TEXT, AT(module), "default: where that nginx has its modules" },
+    { PLAN | RUNS | TOKENIZE, "--json", NULL, FLAG, AT(json), "prints JSON" }
 };
 
 /* The values that an option can have, for an error. */
@@ -208,8 +211,8 @@ help_command(const vlm_command_t *c)
 }
 
 
-static int
-wrong(vlm_err_t *err, const char *what, const char *value)
+int
+vlm_cli_wrong(vlm_err_t *err, const char *what, const char *value)
 {
     err->code = VLM_EINPUT;
     (void) snprintf(err->text, sizeof(err->text), "%.60s: \"%.200s\"", what, value);
@@ -300,7 +303,7 @@ set(const vlm_option_t *o, const char *value, vlm_args_t *a)
         return a->conf.kv_int8 || strcmp(value, "auto") == 0 ? 0 : -1;
 
     default:
-        if (a->n_images == MAX_IMAGES) {
+        if (a->n_images == VLM_CLI_IMAGES) {
             return -1;
         }
 
@@ -359,7 +362,7 @@ parse(const vlm_command_t *c, int argc, char **argv, vlm_args_t *a, vlm_err_t *e
 
         if (strncmp(argv[i], "--", 2) != 0) {
             if (operand(c, argv[i], a) != 0) {
-                return wrong(err, "not expected", argv[i]);
+                return vlm_cli_wrong(err, "not expected", argv[i]);
             }
 
             continue;
@@ -367,11 +370,11 @@ parse(const vlm_command_t *c, int argc, char **argv, vlm_args_t *a, vlm_err_t *e
 
         o = find_option(c, argv[i]);
         if (o == NULL) {
-            return wrong(err, "no such option", argv[i]);
+            return vlm_cli_wrong(err, "no such option", argv[i]);
         }
 
         if (o->kind != FLAG && ++i == argc) {
-            return wrong(err, "a value is missing after", o->name);
+            return vlm_cli_wrong(err, "a value is missing after", o->name);
         }
 
         if (set(o, argv[i], a) != 0) {
@@ -382,7 +385,7 @@ parse(const vlm_command_t *c, int argc, char **argv, vlm_args_t *a, vlm_err_t *e
     }
 
     if (a->conf.model == NULL || (c->bit == TOKENIZE && a->text == NULL)) {
-        return wrong(err, "missing", a->conf.model == NULL ? "DIR" : "TEXT");
+        return vlm_cli_wrong(err, "missing", a->conf.model == NULL ? "DIR" : "TEXT");
     }
 
     return 0;
@@ -434,8 +437,8 @@ main(int argc, char **argv)
             fprintf(stderr, "vlm: no such command: \"%.200s\"\n", argv[1]);
         }
 
-        fputs("usage: vlm plan|tokenize|chat|logits DIR [OPTION ...]; see \"vlm --help\"\n",
-              stderr);
+        fputs("usage: vlm plan|doctor|bench|tokenize|chat|logits DIR [OPTION ...]; see \"vlm "
+              "--help\"\n", stderr);
         return EXIT_USAGE;
     }
 
@@ -455,27 +458,6 @@ main(int argc, char **argv)
     }
 
     return 0;
-}
-
-
-static void
-print_json_text(const char *text, size_t bytes)
-{
-    size_t  i;
-
-    putchar('"');
-
-    for (i = 0; i < bytes; i++) {
-        if (text[i] == '"' || text[i] == '\\') {
-            printf("\\%c", text[i]);
-        } else if ((unsigned char) text[i] < 0x20) {
-            printf("\\u%04x", text[i]);
-        } else {
-            putchar(text[i]);
-        }
-    }
-
-    putchar('"');
 }
 
 
@@ -539,339 +521,6 @@ plan(const vlm_args_t *a, vlm_err_t *err)
         printf("\nThe weights are not there yet: the plan assumes the tensors of %s with the sizes "
                "in config.json.\n", f.family);
     }
-
-    return rc;
-}
-
-
-static int
-tokenize(const vlm_args_t *a, vlm_err_t *err)
-{
-    int           rc;
-    size_t        n, i;
-    vlm_t        *v;
-    uint32_t     *ids;
-
-    v = vlm_open(&a->conf, err);
-    if (v == NULL) {
-        return -1;
-    }
-
-    rc = vlm_tokenize(v, a->text, strlen(a->text), &ids, &n, err);
-
-    if (rc == 0) {
-        for (i = 0; i < n; i++) {
-            printf("%s%u", i == 0 ? (a->json ? "[" : "") : a->json ? "," : " ", ids[i]);
-        }
-
-        puts(a->json ? (n == 0 ? "[]" : "]") : "");
-        free(ids);
-    }
-
-    vlm_close(v);
-
-    return rc;
-}
-
-
-static vlm_picture_t *
-read_picture(const vlm_t *v, const char *path, vlm_err_t *err)
-{
-    FILE           *f;
-    char           *data;
-    size_t          bytes;
-    struct stat     st;
-    vlm_picture_t  *p;
-
-    f = fopen(path, "rb");
-    if (f == NULL || fstat(fileno(f), &st) != 0 || st.st_size > MAX_FILE
-        || (data = malloc((size_t) st.st_size + 1)) == NULL)
-    {
-        (void) wrong(err, "cannot read the picture", path);
-
-        if (f != NULL) {
-            fclose(f);
-        }
-
-        return NULL;
-    }
-
-    bytes = fread(data, 1, (size_t) st.st_size, f);
-    fclose(f);
-
-    p = vlm_picture_read(v, data, bytes, err);
-    free(data);
-
-    return p;
-}
-
-
-/* The pictures, then the text: one user message, or the bare parts. */
-static vlm_prompt_t *
-make_prompt(const vlm_t *v, const vlm_args_t *a, vlm_err_t *err)
-{
-    int             task;
-    char           *text;
-    size_t          i, n;
-    vlm_part_t      parts[MAX_IMAGES + 1] = { 0 };
-    vlm_facts_t     facts;
-    vlm_prompt_t   *p;
-    vlm_message_t   message;
-
-    if (a->prompt == NULL) {
-        (void) wrong(err, "--prompt is missing", "");
-        return NULL;
-    }
-
-    task = a->task == NULL ? VLM_GENERAL : vlm_task_find(a->task, strlen(a->task));
-    if (task < 0) {
-        (void) wrong(err, "no such task", a->task);
-        return NULL;
-    }
-
-    if (vlm_facts(&a->conf, &facts, err) != 0) {
-        return NULL;
-    }
-
-    text = vlm_task_prompt(facts.tasks, (vlm_task_t) task, a->prompt, strlen(a->prompt));
-    if (text == NULL) {
-        (void) wrong(err, "no memory", "");
-        return NULL;
-    }
-
-    memset(parts, 0, sizeof(parts));
-    p = NULL;
-
-    for (n = 0; n < a->n_images; n++) {
-        parts[n].picture = read_picture(v, a->image[n], err);
-        if (parts[n].picture == NULL) {
-            goto done;
-        }
-    }
-
-    parts[n].text = text;
-    parts[n].bytes = strlen(text);
-
-    message.role = VLM_USER;
-    message.parts = parts;
-    message.n_parts = n + 1;
-
-    p = a->raw ? vlm_prompt_raw(v, parts, n + 1, err) : vlm_prompt_make(v, &message, 1, NULL, err);
-
-done:
-
-    for (i = 0; p == NULL && i < n; i++) {
-        vlm_picture_free(parts[i].picture);
-    }
-
-    free(text);
-
-    return p;
-}
-
-
-static void
-print_answer(const vlm_args_t *a, const char *text, size_t bytes, const vlm_event_t *e)
-{
-    if (!a->json) {
-        putchar('\n');
-        return;
-    }
-
-    printf("{\"answer\":");
-    print_json_text(text, bytes);
-    printf(",\"finish\":\"%s\",\"prompt_tokens\":%u,\"completion_tokens\":%u,\"encode_ms\":%u,"
-           "\"prefill_ms\":%u,\"first_ms\":%u,\"decode_ms\":%u}\n",
-           e->finish == VLM_FINISH_STOP ? "stop" : "length", e->usage.prompt_tokens,
-           e->usage.completion_tokens, e->usage.encode_ms, e->usage.prefill_ms, e->usage.first_ms,
-           e->usage.decode_ms);
-}
-
-
-/* Prints pieces as they come, or all of it at the end for machines. */
-static int
-print_events(vlm_t *v, const vlm_args_t *a, vlm_err_t *err)
-{
-    char         *text, *grown;
-    size_t        bytes;
-    vlm_event_t   e;
-
-    text = NULL;
-    bytes = 0;
-
-    while (vlm_next_event(v, &e)) {
-        switch (e.kind) {
-
-        case VLM_TEXT:
-            grown = realloc(text, bytes + e.bytes);
-            if (grown == NULL) {
-                break;
-            }
-
-            text = grown;
-            memcpy(text + bytes, e.text, e.bytes);
-            bytes += e.bytes;
-
-            if (!a->json) {
-                fwrite(e.text, 1, e.bytes, stdout);
-            }
-
-            break;
-
-        case VLM_FAILED:
-            *err = e.err;
-            free(text);
-            return -1;
-
-        case VLM_DONE:
-            print_answer(a, text == NULL ? "" : text, bytes, &e);
-            free(text);
-            return 0;
-
-        default:
-            break;
-        }
-    }
-
-    free(text);
-
-    return -1;
-}
-
-
-static int
-adapt(vlm_t *v, vlm_prompt_t *p, const vlm_args_t *a, vlm_err_t *err)
-{
-    return a->adapter == NULL ? 0 : vlm_prompt_adapter(v, p, a->adapter, 1, err);
-}
-
-
-static int
-chat(const vlm_args_t *a, vlm_err_t *err)
-{
-    int              rc, idle;
-    vlm_t           *v;
-    vlm_prompt_t    *p;
-    vlm_grammar_t   *grammar;
-    vlm_sampling_t   s;
-
-    rc = -1;
-    grammar = NULL;
-    v = vlm_open(&a->conf, err);
-    p = v == NULL ? NULL : make_prompt(v, a, err);
-
-    if (p == NULL || vlm_load(v, err) != 0 || adapt(v, p, a, err) != 0) {
-        goto done;
-    }
-
-    vlm_sampling_default(v, &s);
-    s.seed = a->seed;
-    s.grammar = grammar = a->json_mode ? vlm_grammar_object(v, err) : NULL;
-
-    if (a->temperature >= 0) {
-        s.temperature = a->temperature;
-    }
-
-    if ((a->json_mode && grammar == NULL) || vlm_submit(v, p, &s, NULL, &idle, err) == NULL) {
-        goto done;
-    }
-
-    p = NULL;
-    rc = vlm_run(v, err) == 0 ? print_events(v, a, err) : -1;
-
-done:
-
-    vlm_grammar_free(grammar);
-    vlm_prompt_free(p);
-    vlm_close(v);
-
-    return rc;
-}
-
-
-typedef struct {
-    float     logit;
-    uint32_t  id;
-} vlm_ranked_t;
-
-
-static int
-by_logit(const void *a, const void *b)
-{
-    const vlm_ranked_t  *x = a, *y = b;
-
-    return x->logit != y->logit ? (x->logit < y->logit ? 1 : -1)
-                                : (x->id > y->id) - (x->id < y->id);
-}
-
-
-static void
-print_position(const vlm_args_t *a, uint32_t id, const float *row, uint32_t V, vlm_ranked_t *ranked)
-{
-    uint32_t  i, n;
-
-    for (i = 0; i < V; i++) {
-        ranked[i].logit = row[i];
-        ranked[i].id = i;
-    }
-
-    qsort(ranked, V, sizeof(*ranked), by_logit);
-    n = a->top == 0 || a->top > V ? V : a->top;
-
-    printf(a->json ? "{\"id\":%u,\"top\":[" : "%6u ", id);
-
-    for (i = 0; i < n; i++) {
-        if (a->json) {
-            printf("%s[%u,%.9g]", i == 0 ? "" : ",", ranked[i].id, ranked[i].logit);
-        } else {
-            printf(" %u:%.5f", ranked[i].id, ranked[i].logit);
-        }
-    }
-
-    puts(a->json ? "]}" : "");
-}
-
-
-static int
-logits(const vlm_args_t *a, vlm_err_t *err)
-{
-    int             rc;
-    float          *all;
-    vlm_t          *v;
-    uint32_t        i, V;
-    vlm_prompt_t   *p;
-    vlm_ranked_t   *ranked;
-
-    rc = -1;
-    all = NULL;
-    ranked = NULL;
-    v = vlm_open(&a->conf, err);
-    p = v == NULL ? NULL : make_prompt(v, a, err);
-
-    if (p == NULL || vlm_load(v, err) != 0 || adapt(v, p, a, err) != 0
-        || vlm_logits(v, p, &all, &V, err) != 0)
-    {
-        goto done;
-    }
-
-    ranked = malloc(V * sizeof(*ranked));
-    if (ranked == NULL) {
-        (void) wrong(err, "no memory", "");
-        goto done;
-    }
-
-    for (i = 0; i < vlm_prompt_tokens(p); i++) {
-        print_position(a, vlm_prompt_ids(p)[i], all + (size_t) i * V, V, ranked);
-    }
-
-    rc = 0;
-
-done:
-
-    free(ranked);
-    free(all);
-    vlm_prompt_free(p);
-    vlm_close(v);
 
     return rc;
 }

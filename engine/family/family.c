@@ -5,27 +5,45 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "family/bert/family.h"
 #include "family/bloom/family.h"
 #include "family/qwen2_5_vl/family.h"
 #include "family/qwen3_vl/family.h"
 
 static const vlm_family_t *const  families[] = { &vlm_qwen2_5_vl, &vlm_qwen3_vl, &vlm_bloom };
 
+static const vlm_family_t *const  encoders[] = { &vlm_bert };
+
 #define N_FAMILIES  (sizeof(families) / sizeof(families[0]))
+#define N_ENCODERS  (sizeof(encoders) / sizeof(encoders[0]))
+
+
+static const vlm_family_t *
+find(const vlm_family_t *const *list, size_t n, const char *model_type)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (strcmp(list[i]->model_type, model_type) == 0) {
+            return list[i];
+        }
+    }
+
+    return NULL;
+}
 
 
 const vlm_family_t *
 vlm_family_find(const char *model_type)
 {
-    size_t  i;
+    return find(families, N_FAMILIES, model_type);
+}
 
-    for (i = 0; i < N_FAMILIES; i++) {
-        if (strcmp(families[i]->model_type, model_type) == 0) {
-            return families[i];
-        }
-    }
 
-    return NULL;
+const vlm_family_t *
+vlm_family_encoder(const char *model_type)
+{
+    return find(encoders, N_ENCODERS, model_type);
 }
 
 
@@ -91,15 +109,28 @@ vlm_family_thinks(const vlm_family_t *f, const char *path)
 }
 
 
-void
-vlm_family_list(char *text, size_t bytes)
+static void
+list_all(const vlm_family_t *const *list, size_t n_list, char *text, size_t bytes)
 {
     int     used;
     size_t  i, n;
 
-    for (n = 0, i = 0; i < N_FAMILIES && n < bytes; i++) {
-        used = snprintf(text + n, bytes - n, "%s\"%s\"", i == 0 ? "" : ", ",
-                        families[i]->model_type);
+    for (n = 0, i = 0; i < n_list && n < bytes; i++) {
+        used = snprintf(text + n, bytes - n, "%s\"%s\"", i == 0 ? "" : ", ", list[i]->model_type);
         n += used < 0 ? bytes : (size_t) used;
     }
+}
+
+
+void
+vlm_family_list(char *text, size_t bytes)
+{
+    list_all(families, N_FAMILIES, text, bytes);
+}
+
+
+void
+vlm_family_encoders(char *text, size_t bytes)
+{
+    list_all(encoders, N_ENCODERS, text, bytes);
 }

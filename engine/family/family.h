@@ -27,6 +27,7 @@ typedef enum {                         /* a size, by the letters of ops/ops.h */
     VLM_DIM_D, VLM_DIM_V, VLM_DIM_F,   /* of the language model: hidden, vocabulary, mlp */
     VLM_DIM_Q, VLM_DIM_KV, VLM_DIM_HEAD,           /* Hq hd, Hkv hd, hd */
     VLM_DIM_QKV,                       /* (Hq + 2 Hkv) hd */
+    VLM_DIM_POSITIONS, VLM_DIM_KINDS,  /* of an encoder of texts: rows of its two small tables */
     VLM_DIM_E, VLM_DIM_3E,             /* of the encoder: hidden, and three times that */
     VLM_DIM_ENCODER_F,                 /* its mlp */
     VLM_DIM_CELL,                      /* merge^2 E */
@@ -46,6 +47,7 @@ typedef enum {
     VLM_WEIGHT_RMS,                    /* a vlm_norm_t: NAME.weight [columns] */
     VLM_WEIGHT_LAYER,                  /* such a norm of the other kind: NAME.bias [columns], too */
     VLM_WEIGHT_PLACES,                 /* a vlm_places_t of f32: NAME.weight [rows][columns] */
+    VLM_WEIGHT_TABLE,                  /* a float *: such rows, of f32 */
     VLM_WEIGHT_MATRIX,                 /* a vlm_linear_t: NAME.weight [rows][columns] of each part;
                                           with a bias, NAME.bias [rows], too */
     VLM_WEIGHT_HEAD,                   /* such a matrix, or the table again if the head is tied:
@@ -154,6 +156,14 @@ typedef struct {
 } vlm_words_t;
 
 
+/* ---- the tokenizer of an encoder of texts -------------------------------- */
+
+typedef struct {
+    const char  *model, *normalizer, *splitter;    /* types that tokenizer.json must say */
+    const char  *begin, *end;          /* control tokens around a text */
+} vlm_subwords_t;
+
+
 /* ---- a family ------------------------------------------------------------ */
 
 struct vlm_family_s {
@@ -177,6 +187,14 @@ struct vlm_family_s {
     void               (*positions)(struct vlm_prompt_s *p, uint32_t merge);
     vlm_words_t          words;
 
+    /*
+     * Of an encoder of texts (embedder.h), which answers nothing: it has no head, no cache and no
+     * template, and a block's norms come after its sums.
+     */
+    const vlm_subwords_t  *pieces;       /* NULL: a language model */
+    const char *const   *spare;        /* [.. NULL] tensors that its files may have and nothing
+                                          reads; or NULL */
+
     /* Coordinates in answers: 0, of the picture as resized; N, shares of its sides, 0 to N. */
     uint32_t             coordinates;
     /* Release of the words that ask for visual tasks, as in vlm_facts_t. */
@@ -186,8 +204,9 @@ struct vlm_family_s {
     int                (*thinks)(const char *name);
 };
 
-/* The family of a model_type; NULL: none. */
+/* The family of a model_type; NULL: none.  Language models, and encoders of texts. */
 const vlm_family_t *vlm_family_find(const char *model_type);
+const vlm_family_t *vlm_family_encoder(const char *model_type);
 /* The family of two GGUF files, by texts without a zero; NULL: none, and known has all. */
 const vlm_family_t *vlm_family_gguf(const char *architecture, size_t n_architecture,
                                     const char *projector, size_t n_projector, char *known,
@@ -197,5 +216,6 @@ const vlm_family_t *vlm_family_gguf(const char *architecture, size_t n_architect
 int vlm_family_thinks(const vlm_family_t *f, const char *path);
 /* The model_types that there are, for messages. */
 void vlm_family_list(char *text, size_t bytes);
+void vlm_family_encoders(char *text, size_t bytes);
 
 #endif

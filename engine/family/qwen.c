@@ -228,7 +228,7 @@ vlm_qwen_read_text(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_tex
     };
 
     if (refuse_text(r) != 0
-        || vlm_fields_read(r, vlm_item_text, fields, t) != 0
+        || vlm_items_read(r, vlm_item_text, fields, t) != 0
         || vlm_item_f32_or(r, vlm_item_text(r, "rms_norm_eps"), 0.0, 1.0, (double) family->norm_eps,
                            &t->norm_eps) != 0
         || read_head_dim(r, family, t) != 0
@@ -256,7 +256,7 @@ vlm_qwen_read_tokens(const vlm_reader_t *r, uint32_t vocab, vlm_generation_confi
         { NULL, 0, 0, 0, 0 }
     };
 
-    if (vlm_fields_read(r, vlm_item_top, fields, g) != 0) {
+    if (vlm_items_read(r, vlm_item_top, fields, g) != 0) {
         return -1;
     }
 
@@ -341,7 +341,7 @@ vlm_qwen_read_vision(const vlm_reader_t *r, const vlm_qwen_vision_t *family,
 
     return vlm_item_is(r, vlm_item_vision(r, "hidden_act"), family->act, family->act) != 0
            || vlm_item_u32_or(r, channels, 3, 3, 3, &v->channels) != 0
-           || vlm_fields_read(r, vlm_item_vision, fields, v) != 0
+           || vlm_items_read(r, vlm_item_vision, fields, v) != 0
            || read_vision_rope(r, v) != 0 ? -1 : check_vision(r, v, t);
 }
 

@@ -24,17 +24,19 @@ static const vlm_format_t  formats[] = {
                    .read = read_bf16, .block = 1, .bytes = 2, .resident = 1, .kv = VLM_BF16,
                    .finer = VLM_BF16 },
     [VLM_INT8] = { .type = VLM_INT8, .name = "int8", .bits = 8, .read = read_i8, .resident = 1,
-                   .kv = VLM_BF16, .finer = VLM_INT8, .cached = 1, .quantise = vlm_int8_quantise,
+                   .kv = VLM_BF16, .finer = VLM_INT8, .scales = 1, .cached = 1,
+                   .quantise = vlm_int8_quantise,
                    .largest = vlm_int8_largest, .scale = vlm_int8_scale,
                    .round = vlm_int8_round,
                    .panel_bytes = vlm_int8_panel_bytes, .pack = vlm_int8_pack,
                    .unpack = vlm_int8_unpack },
     [VLM_INT4] = { .type = VLM_INT4, .name = "int4", .bits = 4, .resident = 1, .kv = VLM_BF16,
-                   .finer = VLM_INT8, .cached = 1, .row_bytes = vlm_int4_row_bytes,
+                   .finer = VLM_INT8, .scales = 1, .cached = 1, .row_bytes = vlm_int4_row_bytes,
                    .quantise = vlm_int4_quantise, .largest = vlm_int8_largest,
                    .scale = vlm_int8_scale, .round = vlm_int4_round,
                    .panel_bytes = vlm_int4_panel_bytes, .pack = vlm_int4_pack,
-                   .unpack = vlm_int4_unpack }
+                   .unpack = vlm_int4_unpack },
+    [VLM_INT16] = { .type = VLM_INT16, .name = "int16", .bits = 16, .scales = 1 }
 };
 
 static const vlm_format_t  f8 = { .type = VLM_F32, .name = "fp8", .bits = 8, .read = read_f8 };

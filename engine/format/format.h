@@ -27,7 +27,9 @@ typedef struct {
     /* -- in memory -- */
 
     int          resident;             /* 1: the weights of a model may have this form */
-    vlm_type_t   kv;                   /* the form of such a model's keys and values */
+    vlm_type_t   kv;                   /* the form of such a model's adapters, and of its keys and
+                                          values: see vlm_format_kv() */
+    int          scales;               /* 1: a row has a scale beside it */
     vlm_type_t   finer;                /* of those of its weights that this one would hurt most */
 
     /*
@@ -57,11 +59,11 @@ typedef struct {
 void vlm_format_put(vlm_type_t type, void *array, uint64_t at, uint64_t step, const float *from,
                     uint64_t n);
 
-/* The form of keys and values beside weights of a form; int8: of vlm_conf_t. */
+/* The form of keys and values beside weights of a form; int8: of vlm_conf_t, int16: of a device. */
 static inline vlm_type_t
-vlm_format_kv(const vlm_format_t *f, int int8)
+vlm_format_kv(const vlm_format_t *f, int int8, int int16)
 {
-    return int8 ? VLM_INT8 : f->kv;
+    return int8 ? VLM_INT8 : int16 && f->scales ? VLM_INT16 : f->kv;
 }
 
 /* The form of a type; never NULL for one of the enumeration. */
@@ -85,7 +87,7 @@ vlm_format_row(const vlm_format_t *f, uint64_t K)
 static inline uint64_t
 vlm_format_scales(const vlm_format_t *f, uint64_t N)
 {
-    return f->quantise == NULL ? 0 : N;
+    return f->scales ? N : 0;
 }
 
 #endif

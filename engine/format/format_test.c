@@ -69,8 +69,14 @@ rows_and_scales_have_their_sizes(void **state)
     assert_int_equal(vlm_format_row(vlm_format_of(VLM_INT4), 128), 68);
     assert_int_equal(vlm_format_scales(vlm_format_of(VLM_BF16), 7), 0);
     assert_int_equal(vlm_format_scales(vlm_format_of(VLM_INT8), 7), 7);
+    assert_int_equal(vlm_format_row(vlm_format_of(VLM_INT16), 33), 66);
+    assert_int_equal(vlm_format_scales(vlm_format_of(VLM_INT16), 7), 7);
     assert_int_equal(vlm_format_of(VLM_F32)->kv, VLM_F32);
     assert_int_equal(vlm_format_of(VLM_INT8)->kv, VLM_BF16);
+    assert_int_equal(vlm_format_kv(vlm_format_of(VLM_INT8), 0, 1), VLM_INT16);
+    assert_int_equal(vlm_format_kv(vlm_format_of(VLM_INT4), 0, 0), VLM_BF16);
+    assert_int_equal(vlm_format_kv(vlm_format_of(VLM_BF16), 0, 1), VLM_BF16);
+    assert_int_equal(vlm_format_kv(vlm_format_of(VLM_F32), 1, 1), VLM_INT8);
 }
 
 

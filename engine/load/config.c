@@ -199,7 +199,7 @@ check_steps(const vlm_reader_t *r, const vlm_vision_config_t *v)
         return -1;
     }
 
-    return vlm_fields_read(r, vlm_item_top, fields, &n);
+    return vlm_items_read(r, vlm_item_top, fields, &n);
 }
 
 

@@ -26,6 +26,7 @@
 #define VLM_MAX_HEADS      512
 #define VLM_MAX_HEAD_DIM   512
 #define VLM_MAX_POSITIONS  (1u << 24)  /* exact as f32, so that angles are */
+#define VLM_MAX_KINDS      64
 #define VLM_MAX_PATCH      64
 #define VLM_MAX_MERGE      8
 #define VLM_MAX_TEMPORAL   4
@@ -48,6 +49,8 @@ typedef struct {                       /* language model; letters as in ops/ops.
     uint32_t  vocab;                   /* V, rows of the embedding; ids past the tokenizer's last
                                           are padding and never picked */
     uint32_t  max_positions;
+    uint32_t  kinds;                   /* of an encoder of texts: kinds of text that it tells apart
+                                          (it is given the first alone) */
     uint8_t   axis[VLM_MAX_HEAD_DIM / 2];          /* [head_dim / 2] axis of each rotation: 0 time,
                                                       1 row, 2 column */
     float     rope_theta, norm_eps;

@@ -137,7 +137,7 @@ vlm_item_element(const vlm_item_t *list, const vlm_json_t *element, uint32_t i)
 
 
 int
-vlm_fields_read(const vlm_reader_t *r, vlm_item_fn find, const vlm_field_t *fields, void *to)
+vlm_items_read(const vlm_reader_t *r, vlm_item_fn find, const vlm_field_t *fields, void *to)
 {
     int          rc;
     uint32_t    *out;

@@ -51,6 +51,6 @@ typedef struct {
 
 typedef vlm_item_t (*vlm_item_fn)(const vlm_reader_t *r, const char *key);
 
-int vlm_fields_read(const vlm_reader_t *r, vlm_item_fn find, const vlm_field_t *fields, void *to);
+int vlm_items_read(const vlm_reader_t *r, vlm_item_fn find, const vlm_field_t *fields, void *to);
 
 #endif

@@ -22,7 +22,7 @@
 #include "format/panel.h"
 
 #define MAGIC      "vlm-int8"
-#define VERSION    4                   /* of the file, of the turns, and of the forms */
+#define VERSION    6                   /* of the file, of the turns, and of the forms */
 #define MAX_ROOM   100000              /* matrices: a model of thousands of layers */
 #define ALIGN      64
 #define WINDOW     (16u << 20)         /* bytes of a write: see write_part() */
@@ -99,7 +99,7 @@ panels_bytes(const vlm_packed_entry_t *e)
 }
 
 
-/* Bytes of the scales, or of what is added to the bias. */
+/* Bytes of the scales, of what is added to the bias, or of the factors. */
 static uint64_t
 vector_bytes(uint32_t N)
 {
@@ -107,11 +107,11 @@ vector_bytes(uint32_t N)
 }
 
 
-/* Bytes of a matrix, from its panels to the end of the additions to its bias. */
+/* Bytes of a matrix, from its panels to the end of the factors. */
 static uint64_t
 matrix_bytes(const vlm_packed_entry_t *e)
 {
-    return vlm_add(panels_bytes(e), vlm_mul(2, vector_bytes(e->N)));
+    return vlm_add(panels_bytes(e), vlm_mul(3, vector_bytes(e->N)));
 }
 
 
@@ -382,6 +382,13 @@ vlm_packed_offset(const vlm_packed_t *p)
 }
 
 
+const float *
+vlm_packed_factor(const vlm_packed_t *p)
+{
+    return vlm_packed_offset(p) + vector_bytes(p->entry[p->next].N) / sizeof(float);
+}
+
+
 const void *
 vlm_packed_panel(vlm_packed_t *p, uint32_t i)
 {
@@ -400,10 +407,12 @@ vlm_packed_panel(vlm_packed_t *p, uint32_t i)
 
 
 static uint64_t
-sum_scale(const vlm_packed_entry_t *e, const float *scale, const float *offset)
+sum_scale(const vlm_packed_entry_t *e, const float *scale, const float *offset,
+          const float *factor)
 {
     return sum_bytes(scale, e->N * sizeof(float), ~(uint64_t) 0)
-           + sum_bytes(offset, e->N * sizeof(float), ~(uint64_t) 1);
+           + sum_bytes(offset, e->N * sizeof(float), ~(uint64_t) 1)
+           + sum_bytes(factor, e->N * sizeof(float), ~(uint64_t) 2);
 }
 
 
@@ -488,7 +497,8 @@ vlm_packed_add(vlm_packed_t *p, uint32_t first, uint32_t n, const void *panels)
 
 
 void
-vlm_packed_add_scale(vlm_packed_t *p, const float *scale, const float *offset)
+vlm_packed_add_scale(vlm_packed_t *p, const float *scale, const float *offset,
+                     const float *factor)
 {
     uint64_t                   at;
     const vlm_packed_entry_t  *e = &p->entry[p->next];
@@ -496,7 +506,8 @@ vlm_packed_add_scale(vlm_packed_t *p, const float *scale, const float *offset)
     at = e->at + panels_bytes(e);
     write_part(p, scale, e->N * sizeof(float), at);
     write_part(p, offset, e->N * sizeof(float), at + vector_bytes(e->N));
-    p->sum += sum_scale(e, scale, offset);
+    write_part(p, factor, e->N * sizeof(float), at + 2 * vector_bytes(e->N));
+    p->sum += sum_scale(e, scale, offset, factor);
 }
 
 
@@ -511,7 +522,9 @@ vlm_packed_end(vlm_packed_t *p, vlm_err_t *err)
         return 0;
     }
 
-    if (e->sum != p->sum + sum_scale(e, vlm_packed_scale(p), vlm_packed_offset(p))) {
+    if (e->sum != p->sum + sum_scale(e, vlm_packed_scale(p), vlm_packed_offset(p),
+                                     vlm_packed_factor(p)))
+    {
         p->failed = -1;
         return vlm_fail(err, VLM_EMODEL, "%s is damaged in matrix %u of %u", p->path, p->next,
                         p->n);

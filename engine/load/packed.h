@@ -19,8 +19,8 @@
 #define VLM_PACKED_ID  32              /* bytes of a source's SHA-256 */
 
 typedef struct {                       /* in the file, after the head */
-    uint64_t  at;                      /* panels of [N][K], f32 scales [N], f32 additions to the
-                                          bias [N]; 64-byte aligned */
+    uint64_t  at;                      /* panels of [N][K]; f32 [N] of scales, of additions to the
+                                          bias, of factors of rows; 64-byte aligned */
     uint32_t  N, K;
     uint32_t  type, unused;            /* vlm_type_t of its panels */
     uint64_t  sum;
@@ -64,12 +64,14 @@ int vlm_packed_begin(vlm_packed_t *p, vlm_type_t type, uint32_t N, uint32_t K, v
 void *vlm_packed_panels(const vlm_packed_t *p);
 float *vlm_packed_scale(const vlm_packed_t *p);
 const float *vlm_packed_offset(const vlm_packed_t *p);     /* additions to the bias */
+const float *vlm_packed_factor(const vlm_packed_t *p);     /* what its rows were multiplied by */
 /* Reads one panel, whole for the checksum: any thread, each panel once. */
 const void *vlm_packed_panel(vlm_packed_t *p, uint32_t i);
-/* Writing: n panels from `first` on; all scales and additions.  A failure is kept, and reported at
-   the end. */
+/* Writing: n panels from `first` on; all scales, additions and factors.  A failure is kept, and
+   reported at the end. */
 void vlm_packed_add(vlm_packed_t *p, uint32_t first, uint32_t n, const void *panels);
-void vlm_packed_add_scale(vlm_packed_t *p, const float *scale, const float *offset);
+void vlm_packed_add_scale(vlm_packed_t *p, const float *scale, const float *offset,
+                          const float *factor);
 
 /* Ends a matrix.  Reading, -1 and VLM_EMODEL: its checksum does not match. */
 int vlm_packed_end(vlm_packed_t *p, vlm_err_t *err);

@@ -57,7 +57,7 @@ begin(void)
 static void
 mend(uint8_t *file, uint64_t bytes)
 {
-    uint32_t      n, version = 4;
+    uint32_t      n, version = 6;
     vlm_sha256_t  s;
 
     memcpy(&n, file + 12, sizeof(n));
@@ -95,7 +95,7 @@ read_all(vlm_packed_t *p)
             __builtin_trap();
         }
 
-        if ((const uint8_t *) (vlm_packed_offset(p) + e.N) > p->file.data + p->file.bytes) {
+        if ((const uint8_t *) (vlm_packed_factor(p) + e.N) > p->file.data + p->file.bytes) {
             __builtin_trap();
         }
 

@@ -24,7 +24,7 @@
 static char     dir[] = "/tmp/vlm-packed-XXXXXX";
 static char     path[4096];
 static uint8_t  panels[M][P][64 * 64];
-static float    scale[M][N], offset[M][N];
+static float    scale[M][N], offset[M][N], factor[M][N];
 static uint8_t  id[VLM_PACKED_ID] = { 1, 2, 3 };
 
 
@@ -43,6 +43,7 @@ set_up(void **state)
         for (i = 0; i < N; i++) {
             scale[m][i] = (float) (i + 1) / (float) (m + 2);
             offset[m][i] = (float) i - (float) m;
+            factor[m][i] = (float) (i + 1) * (float) (m + 2);
         }
     }
 
@@ -89,7 +90,7 @@ fill(vlm_packed_t *p, int n)
         assert_int_equal(vlm_packed_begin(p, VLM_INT8, N, K, &err), 0);
         vlm_packed_add(p, 0, 1, panels[m][0]);
         vlm_packed_add(p, 1, P - 1, panels[m][1]);
-        vlm_packed_add_scale(p, scale[m], offset[m]);
+        vlm_packed_add_scale(p, scale[m], offset[m], factor[m]);
         assert_int_equal(vlm_packed_end(p, &err), 0);
     }
 }
@@ -148,6 +149,7 @@ read_all(vlm_err_t *err)
             assert_int_equal(p.flip, VLM_FLIP);
             assert_memory_equal(vlm_packed_scale(&p), scale[m], sizeof(scale[m]));
             assert_memory_equal(vlm_packed_offset(&p), offset[m], sizeof(offset[m]));
+            assert_memory_equal(vlm_packed_factor(&p), factor[m], sizeof(factor[m]));
         }
 
         if (vlm_packed_end(&p, err) != 0) {
@@ -234,7 +236,7 @@ is_gap(long at, long size)
     long  m, from;
     long  head = 96, entry = 32;
     long  first = (head + (M + 2) * entry + 63) / 64 * 64;
-    long  s = (N * 4 + 63) / 64 * 64, all = (long) sizeof(panels[0]) + 2 * s;
+    long  s = (N * 4 + 63) / 64 * 64, all = (long) sizeof(panels[0]) + 3 * s;
 
     assert_int_equal(first + M * all, size);
 

@@ -67,6 +67,8 @@ set_dims(uint32_t dim[VLM_DIMS], const vlm_config_t *c)
     dim[VLM_DIM_KV] = t->kv_heads * t->head_dim;
     dim[VLM_DIM_HEAD] = t->head_dim;
     dim[VLM_DIM_QKV] = (t->heads + 2 * t->kv_heads) * t->head_dim;
+    dim[VLM_DIM_POSITIONS] = t->max_positions;
+    dim[VLM_DIM_KINDS] = t->kinds;
     dim[VLM_DIM_E] = v->hidden;
     dim[VLM_DIM_3E] = 3 * v->hidden;
     dim[VLM_DIM_ENCODER_F] = v->mlp;
@@ -129,6 +131,11 @@ bind_stacks(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
     char                 head[MAX_NAME];
     vlm_model_t         *m = b->m;
     const vlm_config_t  *c = &m->config;
+    const char *const   *spare;
+
+    for (spare = c->family->spare; spare != NULL && *spare != NULL; spare++) {
+        vlm_checkpoint_spare(b->c, *spare);
+    }
 
     b->arena = text;
     b->eps = c->text.norm_eps;
@@ -187,6 +194,7 @@ bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
     vlm_loader_free(&b->loader);
     vlm_turn_close(&b->text_turn);
     vlm_turn_close(&b->encoder_turn);
+    free(b->balance);
 
     return rc;
 }
@@ -297,8 +305,7 @@ side_of(const vlm_bind_t *b, const vlm_turn_t *t)
 
 /* Adds a matrix to the list of those that adapters may add to. */
 static int
-list_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from, const vlm_turned_t *t,
-            float *const vector[2])
+list_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from, const vlm_turned_t *t)
 {
     uint32_t           i;
     vlm_lora_matrix_t  x = { .w = w, .order = from->order };
@@ -324,7 +331,7 @@ list_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from, const vlm_
         x.reads = VLM_LORA_NONE;
     }
 
-    return vlm_lora_add(b->m->lora, &x, vector[0], vector[1], b->err);
+    return vlm_lora_add(b->m->lora, &x, t, b->err);
 }
 
 
@@ -367,7 +374,6 @@ bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
 
     rc = find_parts(b, &s, from) != 0 || vlm_bind_turned(b, &s.turned, from, vector) != 0 ? -1 : 0;
     w->blocks = s.turned.blocks;
-    rc = rc == 0 ? list_matrix(b, w, from, &s.turned, vector) : -1;
 
     if (rc == 0 && (b->loader.packed == NULL || !b->loader.packed->stays)) {
         w->w = vlm_place(b->arena, m->ops->basic->packed_bytes(m->device, w->type, w->N, w->K), 1);
@@ -384,7 +390,13 @@ bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
     }
 
     if (rc == 0 && b->what != VLM_BIND_PLACE) {
-        rc = load_linear(b, &s) != 0 || vlm_bind_bias(b, w, &s.turned, vector[2]) != 0 ? -1 : 0;
+        rc = vlm_bind_balance(b, &s, from, vector[2]) != 0 || load_linear(b, &s) != 0
+             || vlm_bind_bias(b, w, &s.turned, vector[2]) != 0 ? -1 : 0;
+    }
+
+    if (rc == 0) {
+        vlm_bind_balanced(b, &s);
+        rc = list_matrix(b, w, from, &s.turned);
     }
 
     free(vector[0]);
@@ -442,7 +454,7 @@ list_tied(vlm_bind_t *b, vlm_linear_t *head, const vlm_weight_t *w)
     head->low = NULL;
 
     rc = vlm_bind_turned(b, &turned, w, vector) != 0
-         || list_matrix(b, head, w, &turned, vector) != 0 ? -1 : 0;
+         || list_matrix(b, head, w, &turned) != 0 ? -1 : 0;
     free(vector[0]);
     free(vector[1]);
 
@@ -501,9 +513,13 @@ vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes)
 {
     const vlm_weight_t  *w;
 
-    for (w = f->text.before; w->kind != VLM_WEIGHT_HEAD; w++) { /* void */ }
+    name[0] = '\0';
 
-    (void) snprintf(name, bytes, "%s.weight", w->name[0]);
+    for (w = f->text.before; w->kind != VLM_WEIGHT_END; w++) {
+        if (w->kind == VLM_WEIGHT_HEAD) {
+            (void) snprintf(name, bytes, "%s.weight", w->name[0]);
+        }
+    }
 }
 
 
@@ -524,6 +540,9 @@ bind_list(vlm_bind_t *b, const vlm_weight_t *w, void *to)
             break;
         case VLM_WEIGHT_PLACES:
             rc = vlm_bind_places(b, at, w);
+            break;
+        case VLM_WEIGHT_TABLE:
+            rc = vlm_bind_table(b, at, w);
             break;
         case VLM_WEIGHT_HEAD:
             rc = bind_head(b, at, w);

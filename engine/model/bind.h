@@ -14,6 +14,13 @@ typedef enum {                         /* each checks names and shapes */
     VLM_BIND_PLACE, VLM_BIND_LOAD, VLM_BIND_KEEP
 } vlm_bind_what_t;
 
+typedef struct {                       /* that rows of a matrix make, and columns of another read */
+    uint32_t  n;                       /* 0: none */
+    uint32_t  first, step;             /* the rows: first, first + step, ... */
+    uint32_t  columns;                 /* of which `group` heads of hd each read one head's rows */
+    uint32_t  hd, group;
+} vlm_products_t;
+
 typedef struct {
     vlm_model_t           *m;
     vlm_checkpoint_t      *c;
@@ -28,6 +35,9 @@ typedef struct {
     vlm_scope_t            scope;
     uint32_t               index;      /* the layer's number */
     vlm_turn_t             text_turn, encoder_turn;        /* on the host, if m->turned */
+    vlm_products_t         products;   /* between the matrix that was bound last and a later one */
+    float                 *balance;    /* factors of the later one's columns, then of its rows */
+    uint32_t               balance_room;           /* floats */
     uint32_t               n_done, n_all;          /* matrices */
     vlm_err_t             *err;
 } vlm_bind_t;
@@ -54,8 +64,16 @@ int vlm_bind_turned(vlm_bind_t *b, vlm_turned_t *t, const vlm_weight_t *w, float
 /* The turn of a stream, or NULL. */
 const vlm_turn_t *vlm_bind_turn(const vlm_bind_t *b, vlm_turn_by_t by);
 
+/*
+ * balance.c: finds the factors of a matrix's rows or columns, before it is loaded; `bias` [N] is
+ * the file's, or NULL.  The second takes those that its rows have got, which may be a cache file's.
+ */
+int vlm_bind_balance(vlm_bind_t *b, vlm_source_t *s, const vlm_weight_t *from, const float *bias);
+void vlm_bind_balanced(vlm_bind_t *b, const vlm_source_t *s);
+
 /* bind_patch.c */
 int vlm_bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w);
+int vlm_bind_table(vlm_bind_t *b, float **to, const vlm_weight_t *w);
 int vlm_bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as);
 
 #endif

@@ -1,4 +1,4 @@
-/* The patch embedding and the learned positions of patches: see bind.h. */
+/* The patch embedding, learned positions of patches and other tables of rows: see bind.h. */
 
 #include "model/bind.h"
 
@@ -14,6 +14,15 @@
 int
 vlm_bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w)
 {
+    to->side = b->m->config.vision.places;
+
+    return vlm_bind_table(b, &to->at, w);
+}
+
+
+int
+vlm_bind_table(vlm_bind_t *b, float **to, const vlm_weight_t *w)
+{
     float                  *row;
     uint64_t                i, dims[2];
     const vlm_tensor_t     *t;
@@ -21,8 +30,7 @@ vlm_bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w)
 
     dims[0] = b->dim[w->rows[0]];
     dims[1] = b->dim[w->columns];
-    to->side = b->m->config.vision.places;
-    to->at = vlm_place(b->arena, vlm_mul(dims[0], dims[1]), sizeof(float));
+    *to = vlm_place(b->arena, vlm_mul(dims[0], dims[1]), sizeof(float));
 
     t = vlm_bind_find(b, w->name[0], "weight", dims, 2);
     if (t == NULL || b->what != VLM_BIND_LOAD) {
@@ -43,7 +51,7 @@ vlm_bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w)
             vlm_turn_row(vlm_bind_turn(b, rule->reads), row, row + dims[1]);
         }
 
-        b->m->ops->basic->put(b->m->device, to->at + i * dims[1], row, dims[1] * sizeof(float));
+        b->m->ops->basic->put(b->m->device, *to + i * dims[1], row, dims[1] * sizeof(float));
     }
 
     free(row);

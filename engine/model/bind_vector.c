@@ -92,7 +92,7 @@ vlm_bind_folds(const vlm_bind_t *b, const vlm_weight_t *w)
 {
     const vlm_config_t  *c = &b->m->config;
 
-    if (!b->m->turned || !vlm_turn_folds(b->scope, w->at)) {
+    if (!b->m->turned || c->family->pieces != NULL || !vlm_turn_folds(b->scope, w->at)) {
         return 0;
     }
 
@@ -233,6 +233,10 @@ vlm_bind_bias(vlm_bind_t *b, vlm_linear_t *w, const vlm_turned_t *t, const float
 
     if (bias != NULL) {
         memcpy(all, bias, w->N * sizeof(float));
+    }
+
+    for (i = 0; i < w->N; i++) {
+        all[i] *= b->loader.factor[i];
     }
 
     if (t->writes != NULL) {

@@ -50,6 +50,8 @@ vlm_lora_clear(vlm_lora_t *x)
         free(x->matrix[i].low);
         free(x->matrix[i].gain);
         free(x->matrix[i].shift);
+        free(x->matrix[i].factors);
+        free(x->matrix[i].columns);
     }
 
     x->n = 0;
@@ -90,8 +92,7 @@ copy(float **to, const float *from, uint32_t n)
 
 
 int
-vlm_lora_add(vlm_lora_t *x, const vlm_lora_matrix_t *matrix, const float *gain, const float *shift,
-             vlm_err_t *err)
+vlm_lora_add(vlm_lora_t *x, const vlm_lora_matrix_t *matrix, const vlm_turned_t *t, vlm_err_t *err)
 {
     uint32_t            i, end;
     vlm_lora_matrix_t  *to;
@@ -104,8 +105,9 @@ vlm_lora_add(vlm_lora_t *x, const vlm_lora_matrix_t *matrix, const float *gain, 
     *to = *matrix;
     to->low = calloc(x->places, sizeof(*to->low));
 
-    if (copy(&to->gain, gain, to->period) != 0 || copy(&to->shift, shift, to->period) != 0
-        || to->low == NULL)
+    if (copy(&to->gain, t->gain, to->period) != 0 || copy(&to->shift, t->shift, to->period) != 0
+        || copy(&to->factors, t->rows, to->w->N) != 0
+        || copy(&to->columns, t->columns, to->w->K) != 0 || to->low == NULL)
     {
         return vlm_fail(err, VLM_EMEMORY, "no memory for adapters");
     }

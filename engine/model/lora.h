@@ -29,6 +29,7 @@ typedef struct {
     int              blocks;
     uint32_t         period;
     float           *gain, *shift;     /* [period] or NULL */
+    float           *factors, *columns;            /* [N] and [K] of vlm_turned_t, or NULL */
     uint64_t         at, a, b, c;      /* bytes in a place: of a vlm_low_t, and what it has */
 } vlm_lora_matrix_t;
 
@@ -59,11 +60,11 @@ typedef struct {
 int vlm_lora_open(vlm_model_t *m, uint32_t places, uint32_t rank, int tower, vlm_err_t *err);
 void vlm_lora_close(vlm_lora_t *x);    /* takes NULL */
 
-/* Begins the list anew; adds a matrix that has been bound, with the gain and shift that its columns
-   got; and places all in the arena. */
+/* Begins the list anew; adds a matrix that has been bound, with the vectors of what was multiplied
+   into it; and places all in the arena. */
 void vlm_lora_clear(vlm_lora_t *x);
-int vlm_lora_add(vlm_lora_t *x, const vlm_lora_matrix_t *matrix, const float *gain,
-                 const float *shift, vlm_err_t *err);
+int vlm_lora_add(vlm_lora_t *x, const vlm_lora_matrix_t *matrix, const vlm_turned_t *t,
+                 vlm_err_t *err);
 void vlm_lora_place(vlm_lora_t *x, vlm_arena_t *a);
 
 /*

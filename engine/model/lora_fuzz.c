@@ -59,6 +59,7 @@ static void
 add(vlm_model_t *m, vlm_lora_matrix_t x, uint32_t K, vlm_linear_t *w)
 {
     uint32_t            i;
+    vlm_turned_t        t = { 0 };
     static const float  gain[D] = { 1, 2, 0.5f, 1, 1, 1, 3, 1, 1, 1, 1, -1 };
 
     for (w->N = 0, i = 0; i < VLM_PARTS; i++) {
@@ -73,8 +74,8 @@ add(vlm_model_t *m, vlm_lora_matrix_t x, uint32_t K, vlm_linear_t *w)
     x.w = w;
     x.period = K == D ? D : 0;
 
-    require(vlm_lora_add(m->lora, &x, x.period == 0 ? NULL : gain, x.period == 0 ? NULL : gain,
-                         NULL) == 0);
+    t.gain = t.shift = x.period == 0 ? NULL : gain;
+    require(vlm_lora_add(m->lora, &x, &t, NULL) == 0);
 }
 
 

@@ -255,9 +255,10 @@ static int
 read_a(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, uint32_t most)
 {
     float        *row, *work, *c;
-    uint32_t      i, K = t->w->K;
-    vlm_turned_t  turned = { turn_of(r, t->reads), t->gain, t->shift, t->shift != NULL, t->period,
-                             t->blocks, NULL };
+    uint32_t      i, k, K = t->w->K;
+    vlm_turned_t  turned = { .reads = turn_of(r, t->reads), .gain = t->gain, .shift = t->shift,
+                             .shifts = t->shift != NULL, .period = t->period,
+                             .blocks = t->blocks };
 
     if (grow(r, 2 * (uint64_t) K) != 0) {
         return -1;
@@ -271,6 +272,10 @@ read_a(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, ui
 
         if (read_values(r, r->pair[t - r->x->matrix][part].a, (uint64_t) i * K, K, row) != 0) {
             return -1;
+        }
+
+        for (k = 0; t->columns != NULL && k < K; k++) {
+            row[k] *= t->columns[k];
         }
 
         vlm_matrix_turn_row(&turned, K, row, work, c);
@@ -328,6 +333,27 @@ store_b(const reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t r
 }
 
 
+/* The rows of a part of B [n][width] have the factors of the matrix's rows. */
+static void
+multiply_rows(const reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, float *b, uint32_t n,
+              uint32_t width)
+{
+    uint32_t  i, j, at, first, hd;
+
+    hd = t->order == VLM_BY_HEAD ? t->w->N / (3 * r->x->heads) : 0;
+
+    first = part == 0 ? 0 : t->lows.end[part - 1];
+
+    for (j = 0; t->factors != NULL && j < n; j++) {
+        at = vlm_row_place(t->order, t->lows.parts, part, first, j, r->x->heads, hd);
+
+        for (i = 0; i < width; i++) {
+            b[(size_t) j * width + i] *= t->factors[at];
+        }
+    }
+}
+
+
 static int
 read_b(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, uint32_t most)
 {
@@ -346,6 +372,8 @@ read_b(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, ui
         return -1;
     }
 
+    multiply_rows(r, t, part, r->work, rows, rank);
+
     if (turn != NULL) {
         vlm_turn_columns(turn, r->work, rank, r->work + (size_t) rows * rank);
     }
@@ -361,6 +389,8 @@ read_b(reader_t *r, const vlm_lora_matrix_t *t, uint32_t part, uint32_t rank, ui
     if (read_values(r, p->shift, 0, rows, r->work) != 0) {
         return -1;
     }
+
+    multiply_rows(r, t, part, r->work, rows, 1);
 
     if (turn != NULL) {
         work = r->work + rows;

@@ -98,8 +98,8 @@ find_run(const vlm_source_t *s, uint32_t k, uint32_t first, uint32_t n)
 }
 
 
-static void
-read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
+void
+vlm_matrix_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 {
     uint32_t   k, K;
     vlm_run_t  r;
@@ -136,6 +136,17 @@ vlm_matrix_turn_row(const vlm_turned_t *t, uint32_t K, float *row, float *work, 
 
     for (k = 0; t->reads != NULL && k < K; k += t->reads->n) {
         vlm_turn_row(t->reads, row + k, work);
+    }
+}
+
+
+static void
+multiply(float *row, uint32_t n, float factor)
+{
+    uint32_t  k;
+
+    for (k = 0; factor != 1 && k < n; k++) {
+        row[k] *= factor;
     }
 }
 
@@ -182,6 +193,7 @@ read_quantised(const vlm_source_t *s, const vlm_format_t *f, uint32_t first, uin
         if (taken[i]) {
             memmove((uint8_t *) rows + i * vlm_format_row(f, K), row, vlm_format_row(f, K));
         } else {
+            multiply(row, K, s->turned.rows == NULL ? 1 : s->turned.rows[first + i]);
             vlm_matrix_turn_row(&s->turned, K, row, (float *) rows + (size_t) VLM_PANEL * K,
                                 offset + i);
             f->quantise(row, K, (uint8_t *) rows + i * vlm_format_row(f, K),
@@ -212,7 +224,7 @@ static float *
 turn_slab(const vlm_loader_t *l, const vlm_source_t *s, uint32_t first, uint32_t n, uint32_t thread)
 {
     float               *slab, *row, *whole;
-    uint32_t             i, K;
+    uint32_t             i, k, K;
     const vlm_turn_t    *t = s->turned.writes;
     const vlm_tensor_t  *from = s->part[0];
 
@@ -228,6 +240,10 @@ turn_slab(const vlm_loader_t *l, const vlm_source_t *s, uint32_t first, uint32_t
         } else {
             vlm_tensor_rows(from, i, 1, whole, K);
             memcpy(row, whole + first, n * sizeof(float));
+        }
+
+        for (k = 0; s->turned.columns != NULL && k < n; k++) {
+            row[k] *= s->turned.columns[first + k];
         }
 
         if (s->turned.blocks) {
@@ -371,7 +387,7 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
         if (vlm_format_of(w->type)->quantise == NULL) {
             rows = thread_rows(l, thread, w->K);
-            read_rows(j->s, p * VLM_PANEL, n, rows);
+            vlm_matrix_rows(j->s, p * VLM_PANEL, n, rows);
         } else {
             rows = quantised_panel(j, p, thread, &scale);
             l->ops->basic->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));
@@ -459,6 +475,7 @@ grow(void **p, uint64_t *room, uint64_t bytes, vlm_err_t *err)
 static int
 grow_all(vlm_loader_t *l, const vlm_source_t *s, uint32_t most, vlm_err_t *err)
 {
+    uint32_t             i;
     uint64_t             threads, row, vector;
     const vlm_turn_t    *t = most == 0 ? NULL : s->turned.writes;
     const vlm_linear_t  *w = s->w;
@@ -470,12 +487,17 @@ grow_all(vlm_loader_t *l, const vlm_source_t *s, uint32_t most, vlm_err_t *err)
 
     if (grow(&l->rows, &l->rows_room, vlm_mul(vlm_mul(threads, VLM_PANEL + 1), row), err) != 0
         || grow((void **) &l->scale, &l->scale_room, vector, err) != 0
-        || grow((void **) &l->offset, &l->offset_room, vector, err) != 0)
+        || grow((void **) &l->offset, &l->offset_room, vector, err) != 0
+        || grow((void **) &l->factor, &l->factor_room, vector, err) != 0)
     {
         return -1;
     }
 
     memset(l->offset, 0, vector);
+
+    for (i = 0; i < w->N; i++) {
+        l->factor[i] = s->turned.rows == NULL ? 1 : s->turned.rows[i];
+    }
 
     if (t == NULL) {
         return 0;
@@ -564,6 +586,7 @@ vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
     }
 
     memcpy(l->offset, vlm_packed_offset(l->packed), w->N * sizeof(float));
+    memcpy(l->factor, vlm_packed_factor(l->packed), w->N * sizeof(float));
     vlm_threads_run(l->threads, panels, 1, stays ? touch_panels : unpack_panels, &j);
 
     if (vlm_packed_end(l->packed, err) != 0) {
@@ -617,7 +640,7 @@ vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
         }
     }
 
-    vlm_packed_add_scale(l->packed, l->scale, l->offset);
+    vlm_packed_add_scale(l->packed, l->scale, l->offset, l->factor);
 
     return vlm_packed_end(l->packed, err);
 }
@@ -630,6 +653,7 @@ vlm_loader_free(vlm_loader_t *l)
     free(l->panels);
     free(l->scale);
     free(l->offset);
+    free(l->factor);
     free(l->largest);
     free(l->slab);
     free(l->group);

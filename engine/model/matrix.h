@@ -11,6 +11,8 @@
 #include "model/model.h"
 
 typedef struct {                       /* what is multiplied into a matrix; zeros: nothing */
+    const float         *rows;         /* [N] and [K], powers of two that come before all else; */
+    const float         *columns;      /* or NULL */
     const vlm_turn_t    *reads;        /* each reads->n columns are turned by this; or NULL */
     const float         *gain;         /* [period] of the columns, which come first; or NULL */
     const float         *shift;        /* [period] of the columns' inputs; or NULL */
@@ -38,10 +40,12 @@ typedef struct {
     uint8_t             *panels;       /* some that are written together */
     float               *scale;        /* [N] of them */
     float               *offset;       /* [N]: after a load, what is to be added to the bias */
+    float               *factor;       /* [N]: the same, what rows have been multiplied by */
     float               *largest;      /* [threads][N] of rows that are turned */
     float               *slab;         /* f32 [threads][N and work][COLUMNS] of those */
     uint8_t             *group;        /* quantised rows of those */
     uint64_t             rows_room, panels_room, scale_room, offset_room;        /* bytes */
+    uint64_t             factor_room;
     uint64_t             largest_room, slab_room, group_room;
 } vlm_loader_t;
 
@@ -52,6 +56,9 @@ uint32_t vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d);
 int vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 /* Quantises the next matrix of l->packed from the source. */
 int vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
+
+/* The source's rows [first, first + n) in the matrix's order, as f32 [n][K]. */
+void vlm_matrix_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows);
 
 /* Turns the columns of one row but not its blocks; work [K].  With a shift *offset is set to what
    the row's bias lacks. */

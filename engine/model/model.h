@@ -87,6 +87,8 @@ typedef struct {
     float               *last;         /* [2][D] on the host: gain and shift of norm as the file has
                                           them, which norm itself may not have */
     vlm_norm_t           embed_norm;   /* [D] of the embedding; without a gain: none */
+    float               *positions;    /* [max_positions][D] of an encoder of texts, and */
+    float               *kinds;        /* [kinds][D]: both are added to the embedding's rows */
     vlm_turn_t           turn;         /* of the stream, around norms that keep their gain */
     vlm_layer_t         *layer;        /* [L] */
     float               *inv_freq;     /* [hd / 2] */
@@ -114,7 +116,7 @@ typedef struct {
     vlm_packed_t *packed;              /* the quantised cache file, to read or to write; or NULL */
 } vlm_progress_t;
 
-/* How many matrices a model has, at most; and the name of the tensor of an untied head. */
+/* How many matrices a model has, at most; and the name of the tensor of an untied head, or "". */
 uint32_t vlm_model_matrices(const vlm_config_t *config);
 void vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes);
 

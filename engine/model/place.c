@@ -101,7 +101,7 @@ vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, const vlm_conf_t *conf)
     vlm_kv_t            *kv = &m->kv;
     const vlm_format_t  *f;
 
-    kv->type = vlm_format_kv(vlm_format_of(m->type), conf->kv_int8);
+    kv->type = vlm_format_kv(vlm_format_of(m->type), conf->kv_int8, m->ops->basic->kv_int16);
     kv->layers = m->config.text.layers;
     kv->slots = conf->slots;
     kv->heads = m->config.text.kv_heads;

@@ -13,6 +13,10 @@
 #define MERGER(m)  VLM_IN_MERGER, offsetof(vlm_merger_t, m)
 #define AFTER(t, m)  offsetof(t, m)
 
+#define FEEDS(m)  offsetof(vlm_layer_t, m), 0
+#define FED       0, 1
+#define ALONE     0, 0
+
 #define NONE    VLM_TURN_NONE
 #define STREAM  VLM_TURN_STREAM
 #define TEXT    VLM_TURN_TEXT
@@ -25,23 +29,31 @@
  * come from attention or from the function of an MLP are turned in blocks by the operation, and the
  * matrix W that reads them becomes W B^T.
  *
+ * Before that the rows of `up` and the columns of `down` that read them get powers of two, and so
+ * do the rows of v and the columns of `o`.
+ *
  * A low-rank addition to W, s B A x, has the same sides: A is turned as W's columns, B as its rows.
+ *
+ * The norms of an encoder of texts are in its stream: they keep their gain, and a turn is around
+ * them.
  *
  * A merger's first matrix reads several rows of the stream side by side: each is turned.
  */
 static const vlm_turn_rule_t  rules[] = {
-    { LAYER(qkv), STREAM, NONE, AFTER(vlm_layer_t, norm1) },
-    { LAYER(o), BLOCKS, STREAM, VLM_NO_NORM },
-    { LAYER(up), STREAM, NONE, AFTER(vlm_layer_t, norm2) },
-    { LAYER(down), BLOCKS, STREAM, VLM_NO_NORM },
-    { MODEL(embed), STREAM, NONE, VLM_NO_NORM },
-    { MODEL(head), STREAM, NONE, AFTER(vlm_model_t, norm) },
-    { MODEL(patch), NONE, STREAM, VLM_NO_NORM },
-    { MODEL(places), STREAM, NONE, VLM_NO_NORM },
-    { MODEL(merger.first), STREAM, NONE, AFTER(vlm_model_t, merger.norm) },
-    { MODEL(merger.second), BLOCKS, TEXT, VLM_NO_NORM },
-    { MERGER(first), STREAM, NONE, AFTER(vlm_merger_t, norm) },
-    { MERGER(second), BLOCKS, TEXT, VLM_NO_NORM }
+    { LAYER(qkv), STREAM, NONE, AFTER(vlm_layer_t, norm1), FEEDS(o) },
+    { LAYER(o), BLOCKS, STREAM, VLM_NO_NORM, FED },
+    { LAYER(up), STREAM, NONE, AFTER(vlm_layer_t, norm2), FEEDS(down) },
+    { LAYER(down), BLOCKS, STREAM, VLM_NO_NORM, FED },
+    { MODEL(embed), STREAM, NONE, VLM_NO_NORM, ALONE },
+    { MODEL(head), STREAM, NONE, AFTER(vlm_model_t, norm), ALONE },
+    { MODEL(patch), NONE, STREAM, VLM_NO_NORM, ALONE },
+    { MODEL(places), STREAM, NONE, VLM_NO_NORM, ALONE },
+    { MODEL(positions), STREAM, NONE, VLM_NO_NORM, ALONE },
+    { MODEL(kinds), STREAM, NONE, VLM_NO_NORM, ALONE },
+    { MODEL(merger.first), STREAM, NONE, AFTER(vlm_model_t, merger.norm), ALONE },
+    { MODEL(merger.second), BLOCKS, TEXT, VLM_NO_NORM, ALONE },
+    { MERGER(first), STREAM, NONE, AFTER(vlm_merger_t, norm), ALONE },
+    { MERGER(second), BLOCKS, TEXT, VLM_NO_NORM, ALONE }
 };
 
 #define N_RULES  (sizeof(rules) / sizeof(rules[0]))

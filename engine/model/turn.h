@@ -26,6 +26,9 @@ typedef struct {
     vlm_turn_by_t  reads, writes;      /* its columns, and its rows */
     size_t         norm;               /* offset of the norm whose gain the columns get; or the
                                           number below */
+    size_t         feeds;              /* not 0: its products are balanced (balance.c), and are the
+                                          columns of the weight at this offset of the layer */
+    int            fed;                /* 1: that is this one */
 } vlm_turn_rule_t;
 
 #define VLM_NO_NORM  ((size_t) -1)

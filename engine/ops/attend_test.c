@@ -20,11 +20,18 @@ typedef struct {
     const float *slope;                /* [heads] of ALiBi, or NULL */
     float       *q, *k, *v;            /* k, v: [elements] as f32, rounded as the cache has them */
     size_t       elements;
-} attend_t;                            /* of int8 kv has the scales, and k, v what they stand for */
+} attend_t;                            /* of integers kv has scales, and k, v what they stand for */
 
 #define CONTEXT  96
 #define LAYERS   2
 #define SLOTS    5
+
+
+static int
+is_int(vlm_type_t type)
+{
+    return type == VLM_INT8 || type == VLM_INT16;
+}
 
 
 /* One row in the form of a cache; x becomes what the form stands for. */
@@ -35,8 +42,8 @@ keep_row(float *x, uint32_t hd, vlm_type_t type, void *cache, size_t row, float 
     int16_t   q[128];
     uint32_t  i;
 
-    if (type == VLM_INT8) {
-        scale[row] = plain.int16_row(x, hd, VLM_INT8_MOST, q);
+    if (is_int(type)) {
+        scale[row] = plain.int16_row(x, hd, type == VLM_INT8 ? VLM_INT8_MOST : VLM_INT16_MOST, q);
     }
 
     for (i = 0; i < hd; i++) {
@@ -48,6 +55,11 @@ keep_row(float *x, uint32_t hd, vlm_type_t type, void *cache, size_t row, float 
 
         case VLM_INT8:
             ((int8_t *) cache)[at + i] = (int8_t) q[i];
+            x[i] = q[i] * scale[row];
+            break;
+
+        case VLM_INT16:
+            ((int16_t *) cache)[at + i] = q[i];
             x[i] = q[i] * scale[row];
             break;
 
@@ -148,7 +160,7 @@ attend_with(const attend_t *a, const vlm_kernels_t *k, uint32_t piece)
 
     for (i = 0; i < a->T; i += piece) {
         for (h = 0; h < a->kv_heads; h++) {
-            (a->type == VLM_INT8 ? k->attend_int8 : k->attend)(&args, i, a->T - i < piece
+            (is_int(a->type) ? k->attend_int16 : k->attend)(&args, i, a->T - i < piece
                                                                ? a->T : i + piece, h, scratch);
         }
     }
@@ -212,7 +224,7 @@ compare_attend(const attend_t *a, const float *got)
 
             for (i = 0; i < a->hd; i++) {
                 at = ((size_t) t * a->heads + h) * a->hd + i;
-                check_near(got[at], want[i], a->type == VLM_INT8 ? 5e-4 : 2e-5, "attend", at);
+                check_near(got[at], want[i], is_int(a->type) ? 5e-4 : 2e-5, "attend", at);
             }
         }
     }
@@ -245,7 +257,7 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
 {
     attend_t          a;
     uint32_t          i;
-    const vlm_type_t  types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_type_t  types[] = { VLM_F32, VLM_BF16, VLM_INT8, VLM_INT16 };
     const struct {
         uint32_t  heads, kv_heads, hd;
     } shapes[] = { { 1, 1, 2 }, { 4, 2, 16 }, { 6, 2, 18 }, { 8, 1, 64 }, { 4, 4, 80 },
@@ -253,9 +265,9 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
 
     (void) state;
 
-    for (i = 0; i < 3 * COUNT(shapes); i++) {
-        open_attend(&a, shapes[i / 3].heads, shapes[i / 3].kv_heads, shapes[i / 3].hd,
-                    types[i % 3], VLM_RANDOM);
+    for (i = 0; i < 4 * COUNT(shapes); i++) {
+        open_attend(&a, shapes[i / 4].heads, shapes[i / 4].kv_heads, shapes[i / 4].hd,
+                    types[i % 4], VLM_RANDOM);
 
         compare_sets(&a);
         close_attend(&a);
@@ -269,14 +281,14 @@ alibi_takes_off_the_distance_of_a_key_with_the_same_bits_in_every_set(void **sta
 {
     attend_t               a;
     uint32_t               i;
-    const vlm_type_t       types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_type_t       types[] = { VLM_F32, VLM_BF16, VLM_INT8, VLM_INT16 };
     static const float     slope[] = { 1, 0.5f, 0x1p-4f, 0x1p-8f, 0.7071067f, 0 };
     static const uint32_t  hd[] = { 8, 10, 64, 72 };
 
     (void) state;
 
-    for (i = 0; i < 3 * COUNT(hd); i++) {
-        open_attend(&a, COUNT(slope), COUNT(slope), hd[i / 3], types[i % 3], VLM_RANDOM);
+    for (i = 0; i < 4 * COUNT(hd); i++) {
+        open_attend(&a, COUNT(slope), COUNT(slope), hd[i / 4], types[i % 4], VLM_RANDOM);
         a.slope = slope;
 
         compare_sets(&a);
@@ -292,14 +304,15 @@ attention_with_huge_or_zero_scores_stays_finite(void **state)
     size_t                k;
     attend_t              a;
     uint32_t              i, j;
+    const vlm_type_t      types[] = { VLM_F32, VLM_INT8, VLM_INT16 };
     const vlm_kind_t      kinds[] = { VLM_ZEROS, VLM_MAXIMA, VLM_OUTLIER };
     const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
                                                 &faster[3] };
 
     (void) state;
 
-    for (i = 0; i < 6; i++) {
-        open_attend(&a, 4, 2, 16, i % 2 == 0 ? VLM_F32 : VLM_INT8, kinds[i / 2]);
+    for (i = 0; i < 3 * COUNT(types); i++) {
+        open_attend(&a, 4, 2, 16, types[i % COUNT(types)], kinds[i / COUNT(types)]);
 
         for (j = 0; j < 1 + n_faster; j++) {
             o = attend_with(&a, sets[j], 3);

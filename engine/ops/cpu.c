@@ -529,6 +529,10 @@ store_kv(const vlm_append_job_t *j, void *base, float *scale, size_t row, const 
         memcpy((float *) base + at, from, kv->head_dim * sizeof(float));
         return;
 
+    case VLM_INT16:
+        scale[row] = j->d->k.int16_row(from, kv->head_dim, VLM_INT16_MOST, (int16_t *) base + at);
+        return;
+
     case VLM_INT8:
         scale[row] = j->d->k.int16_row(from, kv->head_dim, VLM_INT8_MOST, q);
 
@@ -665,8 +669,8 @@ attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
         first = i % tiles * j->rows;
         last = T - first < j->rows ? T : first + j->rows;
 
-        if (j->args.kv->type == VLM_INT8) {
-            j->d->k.attend_int8(&j->args, first, last, i / tiles, scratch);
+        if (j->args.kv->k_scale != NULL) {
+            j->d->k.attend_int16(&j->args, first, last, i / tiles, scratch);
         } else {
             j->d->k.attend(&j->args, first, last, i / tiles, scratch);
         }
@@ -784,6 +788,7 @@ static const vlm_basic_t  cpu_basic = {
     .set_scratch = cpu_set_scratch,
     .order = cpu_order,
     .packed_bytes = cpu_packed_bytes,
+    .kv_int16 = 1,
     .low_packed = 1,
     .pack = cpu_pack
 };

@@ -2,9 +2,10 @@
  * The engine's side of a CUDA device: plans without one, and loads libvlm_cuda.so, which does the
  * rest.
  *
- * The library is looked for in one place, beside the file that the engine is in: the nginx module,
- * or a program such as build/vlm.  It is loaded when a model is, in the process that runs it and
- * never before a fork, and stays loaded as long as the process lives.
+ * The library is looked for beside the file that the engine is in: the nginx module, or a program
+ * such as build/vlm; for a program in PREFIX/bin also among nginx's modules, where packages have
+ * it.  It is loaded when a model is, in the process that runs it and never before a fork, and stays
+ * loaded as long as the process lives.
  */
 
 #define _GNU_SOURCE
@@ -20,6 +21,7 @@
 
 #define MAX_HEAD_DIM  128              /* of text and vision encoder: attend.cuh's tiles */
 #define MAX_DEVICES   1024             /* bound of an index */
+#define MODULES       "lib/nginx/modules"          /* below the PREFIX of a program in bin/ */
 
 struct vlm_device_s {                  /* the planner; a real one is the library's own */
     int  unused;
@@ -29,9 +31,9 @@ struct vlm_device_s {                  /* the planner; a real one is the library
 int
 vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, vlm_err_t *err)
 {
-    if (weights != VLM_INT8 && weights != VLM_BF16) {
-        return vlm_fail(err, VLM_EDEVICE, "weights %s are for device cpu, cuda takes int8 and "
-                        "bf16", vlm_weights_name(weights));
+    if (weights == VLM_F32) {
+        return vlm_fail(err, VLM_EDEVICE, "weights %s are for device cpu, cuda takes int8, int4 "
+                        "and bf16", vlm_weights_name(weights));
     }
 
     if (head_dim > MAX_HEAD_DIM || vision_head_dim > MAX_HEAD_DIM) {
@@ -154,6 +156,17 @@ library_path(char *path, size_t bytes)
 
     if ((size_t) snprintf(path, bytes, "%s/" VLM_CUDA_LIBRARY, real) >= bytes) {
         path[0] = '\0';
+        return;
+    }
+
+    slash = strrchr(real, '/');
+
+    if (access(path, R_OK) != 0 && slash != NULL && strcmp(slash, "/bin") == 0) {
+        *slash = '\0';
+
+        if ((size_t) snprintf(path, bytes, "%s/" MODULES "/" VLM_CUDA_LIBRARY, real) >= bytes) {
+            path[0] = '\0';
+        }
     }
 }
 

@@ -15,7 +15,8 @@ vlm_cuda_act_bytes(uint64_t n)
 }
 
 
-/* Tiles of 16 rows by 32 bytes, see cuda/pack.cu; f32 rows (the patch embedding's) as they are. */
+/* Tiles of 16 rows by 32 bytes, with int4's numbers, see cuda/pack.cu; f32 rows (the patch
+   embedding's) as they are. */
 uint64_t
 vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K)
 {
@@ -26,6 +27,10 @@ vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K)
     }
 
     rows = vlm_round(N, VLM_CUDA_TILE);
+
+    if (type == VLM_INT4) {
+        return vlm_mul(rows, vlm_mul(vlm_round(K, VLM_BLOCK) / VLM_BLOCK, VLM_CUDA_GROUP4));
+    }
 
     return vlm_mul(rows, vlm_mul(vlm_round(K, VLM_BLOCK), type == VLM_INT8 ? 1 : 2));
 }
@@ -41,11 +46,11 @@ vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *
     blocks = vlm_mul(VLM_CUDA_ROWS, vlm_round(need->K, VLM_BLOCK) / VLM_BLOCK);
     values = vlm_mul(blocks, VLM_BLOCK);
 
-    s->q = vlm_place(a, values, need->type == VLM_INT8 ? 1 : 2);
-    s->s = vlm_place(a, need->type == VLM_INT8 ? blocks : 0, sizeof(float));
+    s->q = vlm_place(a, values, vlm_cuda_int8(need->type) ? 1 : 2);
+    s->s = vlm_place(a, vlm_cuda_int8(need->type) ? blocks : 0, sizeof(float));
     s->qkv = vlm_place(a, vlm_mul(VLM_CUDA_ROWS, need->qkv), sizeof(float));
 
-    turned = need->type == VLM_INT8 ? vlm_mul(VLM_CUDA_TURNED, need->K) : 0;
+    turned = vlm_cuda_int8(need->type) ? vlm_mul(VLM_CUDA_TURNED, need->K) : 0;
     s->turn = vlm_place(a, vlm_mul(2, turned), sizeof(float));
     s->normed = vlm_place(a, vlm_cuda_act_bytes(turned), 1);
 

@@ -12,13 +12,14 @@
 
 #define VLM_CUDA_ROWS      1024        /* activation rows that go through a product together */
 #define VLM_CUDA_TILE      16          /* weight rows that are packed together */
+#define VLM_CUDA_GROUP4    34          /* bytes of VLM_BLOCK values of a weight row in int4 */
 #define VLM_CUDA_TURNED    8u          /* rows that are turned together around a norm */
 #define VLM_CUDA_LOW       256u        /* activation rows that adapters add to together */
 #define VLM_CUDA_SPLIT     128         /* cached rows that one block of threads attends to */
 
 /* The operations' own memory: activation rows as a product takes them, and partial sums. */
 typedef struct {
-    void      *q;                      /* [ROWS][blocks 64] int8 or bf16, as the weights are */
+    void      *q;                      /* [ROWS][blocks 64] int8 or bf16, by the weights */
     float     *s;                      /* [blocks][ROWS] scales of int8 */
     float     *qkv;                    /* [ROWS][qkv] before rotation */
     float     *turn;                   /* [TURNED][2 K] of int8: rows in two states */
@@ -52,6 +53,13 @@ vlm_cuda_low(const vlm_need_t *need)
     n = VLM_CUDA_LOW * row > need->vocab ? VLM_CUDA_LOW * row : need->vocab;
 
     return need->rank == 0 ? 0 : n;
+}
+
+/* 1: activation rows become int8 beside weights of that type. */
+static inline int
+vlm_cuda_int8(vlm_type_t type)
+{
+    return type == VLM_INT8 || type == VLM_INT4;
 }
 
 /* Inputs of a row, padded with zeros to whole blocks. */

@@ -1,5 +1,5 @@
 /*
- * Attention of a few rows to keys and values in int8: included by int16.h, whose definitions it
+ * Attention of a few rows to a cache in int16 or int8: included by int16.h, whose definitions it
  * shares.  A step of answers has so many rows for one cache: those of a group, of one sequence.
  *
  * int16.h has a value of each of WIDTH rows in a vector, most of which few rows would leave empty.
@@ -18,7 +18,7 @@ typedef struct {                       /* one row's block */
 static inline int
 few_rows(const vlm_int16_job_t *j)
 {
-    return j->k8 != NULL && j->n <= FEW && j->hd % (2 * WIDTH) == 0;
+    return j->n <= FEW && j->hd % (2 * WIDTH) == 0;
 }
 
 
@@ -211,16 +211,36 @@ few_outputs(const vlm_int16_job_t *j, const few_t *w, uint32_t r, uint32_t n, in
 }
 
 
+/* A block's n keys, and zeros after the last one: the cache may end there. */
+static const int16_t *
+few_keys(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
+{
+    if (j->k != NULL && n == KEYS) {
+        return j->k + first * j->step;
+    }
+
+    if (j->k != NULL) {
+        memcpy(j->block, j->k + first * j->step, (size_t) n * j->hd * sizeof(int16_t));
+    } else {
+        (void) block_of(j, NULL, j->k8, first, n);
+    }
+
+    memset(j->block + (size_t) n * j->hd, 0, (KEYS - n) * j->hd * sizeof(int16_t));
+
+    return j->block;
+}
+
+
 /* One block of n keys for all rows. */
 static void
 few_block(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
 {
-    few_t     w[FEW];
-    float     scores[KEYS];
-    uint32_t  r, seen;
+    few_t           w[FEW];
+    float           scores[KEYS];
+    uint32_t        r, seen;
+    const int16_t  *keys;
 
-    (void) block_of(j, NULL, j->k8, first, n);
-    memset(j->block + (size_t) n * j->hd, 0, (KEYS - n) * j->hd * sizeof(int16_t));
+    keys = few_keys(j, first, n);
 
     for (r = 0; r < j->n; r++) {
         if (j->keys[r] <= first) {
@@ -230,11 +250,11 @@ few_block(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
         }
 
         seen = j->keys[r] - first < n ? j->keys[r] - first : n;
-        few_scores(j, j->block, first, seen, r, scores);
+        few_scores(j, keys, first, seen, r, scores);
         few_weigh(j, first, seen, r, scores, &w[r]);
     }
 
-    pair_values(j, block_of(j, NULL, j->v8, first, n), n);
+    pair_values(j, block_of(j, j->v, j->v8, first, n), n);
 
     for (r = 0; r + 2 <= j->n; r += 2) {
         few_outputs(j, w, r, n, 2);

@@ -610,19 +610,34 @@ VLM_ISA(vlm_segments_int16)(const vlm_segments16_args_t *a, uint32_t begin, uint
 }
 
 
+/* Keys and values from an element of the cache on. */
+static void
+keep_keys(vlm_int16_job_t *j, const vlm_kv_t *kv, size_t at)
+{
+    if (kv->type == VLM_INT8) {
+        j->k8 = (const int8_t *) kv->k + at;
+        j->v8 = (const int8_t *) kv->v + at;
+        return;
+    }
+
+    j->k = (const int16_t *) kv->k + at;
+    j->v = (const int16_t *) kv->v + at;
+}
+
+
 void
-VLM_ISA(vlm_attend_int8)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+VLM_ISA(vlm_attend_int16)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
                          uint32_t kv_head, float *scratch)
 {
     size_t           at;
-    float            scale;
+    float            scale, most = vlm_int16_query(a->kv->head_dim);
     int16_t         *q;
     uint32_t         t, h, group;
     const vlm_kv_t  *kv = a->kv;
     vlm_int16_job_t  j;
 
     if (kv->head_dim % HALF != 0) {
-        vlm_attend_int8_plain(a, begin, end, kv_head, scratch);
+        vlm_attend_int16_plain(a, begin, end, kv_head, scratch);
         return;
     }
 
@@ -638,8 +653,7 @@ VLM_ISA(vlm_attend_int8)(const vlm_attend_args_t *a, uint32_t begin, uint32_t en
         }
 
         at = vlm_kv_row(a, t, kv_head);
-        j.k8 = (const int8_t *) kv->k + at * j.hd;
-        j.v8 = (const int8_t *) kv->v + at * j.hd;
+        keep_keys(&j, kv, at * j.hd);
         j.ks = kv->k_scale + at;
         j.vs = kv->v_scale + at;
 
@@ -650,7 +664,7 @@ VLM_ISA(vlm_attend_int8)(const vlm_attend_args_t *a, uint32_t begin, uint32_t en
 
             at = ((size_t) t * a->a->heads + h) * j.hd;
             q = j.queries + j.n * j.hd;
-            scale = vlm_int16_of(a->q + at, j.hd, VLM_INT16_MOST, q);
+            scale = vlm_int16_of(a->q + at, j.hd, most, q);
             add_row(&j, q, scale, a->o + at, vlm_kv_seen(a->batch, t));
         }
     }

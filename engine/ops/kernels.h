@@ -148,6 +148,13 @@ typedef struct {
     float                 *o;          /* [P][heads dv] */
 } vlm_segments16_args_t;
 
+/*
+ * The end of a linear: acc [rows][n] are sums of weight rows n0 .. n0 + n of so many activation
+ * rows, the first of which has the output row y.  n0 and n are even for VLM_SILU_MUL.
+ */
+typedef void (*vlm_epilogue_fn)(const vlm_linear_t *w, uint32_t n0, uint32_t n, uint32_t rows,
+                                float acc[][VLM_PANEL], float *y);
+
 typedef struct {
     const char  *name;
     uint32_t     order;                /* of int8 weights: see vlm_basic_t */
@@ -163,8 +170,8 @@ typedef struct {
     /* rows [begin, end), the query heads that share one KV head; scratch: vlm_attend_floats() */
     void      (*attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
                         float *scratch);
-    /* the same with keys and values in int8; scratch: vlm_int16_floats() */
-    void      (*attend_int8)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+    /* the same with keys and values in int16 or int8; scratch: vlm_int16_floats() */
+    void      (*attend_int16)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
                              uint32_t kv_head, float *scratch);
     /* patches [begin, end), one head */
     void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
@@ -180,9 +187,8 @@ typedef struct {
     void      (*add_four)(const float *const row[4], const float weight[4], uint32_t n, float *x);
     /* one row to int8: q [blocks 64], s and sum [pieces] */
     void      (*quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
-    /* the end of a linear: see vlm_epilogue_plain() */
-    void      (*epilogue)(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc,
-                          float *y);
+    /* the end of a linear: see vlm_epilogue_fn */
+    vlm_epilogue_fn  epilogue;
     /* of adapters (vlm_lows_t): y [m] = a's rows times m rows x [K] */
     void      (*low_down)(const vlm_low_down_t *d, const float *const x[], uint32_t m,
                           float y[][VLM_LOW_GROUP]);
@@ -199,14 +205,12 @@ int vlm_avxvnni_there(void);           /* clang 14 cannot be asked for this feat
 int vlm_amx_there(void);               /* and asks the kernel for its use: once for the process */
 void vlm_kernels_amx(vlm_kernels_t *k);
 
-/*
- * The end of a linear: acc [n] are sums of weight rows n0 .. n0 + n of one activation row whose
- * output row is y.  n0 and n are even for VLM_SILU_MUL.
- */
-void vlm_epilogue_plain(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y);
-void vlm_epilogue_avx2(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y);
-void vlm_epilogue_avx512(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc,
-                         float *y);
+void vlm_epilogue_plain(const vlm_linear_t *w, uint32_t n0, uint32_t n, uint32_t rows,
+                        float acc[][VLM_PANEL], float *y);
+void vlm_epilogue_avx2(const vlm_linear_t *w, uint32_t n0, uint32_t n, uint32_t rows,
+                       float acc[][VLM_PANEL], float *y);
+void vlm_epilogue_avx512(const vlm_linear_t *w, uint32_t n0, uint32_t n, uint32_t rows,
+                         float acc[][VLM_PANEL], float *y);
 
 /* y [n] = the norm of a turned row, with gain and shift of what was turned; work [n]. */
 void vlm_norm_turned(const vlm_kernels_t *k, const vlm_norm_t *norm, const vlm_turn_t *turn,
@@ -229,7 +233,7 @@ void vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uin
                                uint32_t head, float *scratch);
 void vlm_segments_int16_plain(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
                               uint32_t head, float *scratch);
-void vlm_attend_int8_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+void vlm_attend_int16_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
                            uint32_t kv_head, float *scratch);
 uint32_t vlm_segment_of(const uint32_t *border, uint32_t n, uint32_t patch);
 

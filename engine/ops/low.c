@@ -286,8 +286,8 @@ vlm_low_end(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t panels,
         }
 
         for (i = 0; i < rows; i++) {
-            j->k->epilogue(j->all || low_of(j, t + i, &s) != NULL ? &bare : a->w, n0, n, y[i],
-                           a->y + (t + i) * out);
+            j->k->epilogue(j->all || low_of(j, t + i, &s) != NULL ? &bare : a->w, n0, n, 1,
+                           y + i, a->y + (t + i) * out);
         }
     }
 }

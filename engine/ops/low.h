@@ -45,6 +45,26 @@ void vlm_low_inputs(void *job, uint32_t begin, uint32_t end, uint32_t thread);
 void vlm_low_end(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t panels,
                  uint32_t rows, float y[][VLM_PANEL]);
 
+/* The end of those rows with or without adapters, by a set's epilogue. */
+static inline void
+vlm_linear_end(const vlm_linear_args_t *a, vlm_epilogue_fn epilogue, uint32_t p, uint32_t t,
+               uint32_t panels, uint32_t rows, float y[][VLM_PANEL])
+{
+    float     *to = a->y + t * vlm_linear_out(a->w);
+    uint32_t   n0, n;
+
+    if (a->low != NULL) {
+        vlm_low_end(a, p, t, panels, rows, y);
+        return;
+    }
+
+    for ( /* void */ ; panels > 0; panels--, p++, y += rows) {
+        n0 = p * VLM_PANEL;
+        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
+        epilogue(a->w, n0, n, rows, y, to);
+    }
+}
+
 /* Adds to x [K] what the adapter of row t adds to a table's row of a token. */
 void vlm_low_embed(const vlm_kernels_t *k, const vlm_linear_t *table, uint32_t t, uint32_t token,
                    float *x);

@@ -215,8 +215,8 @@ static void
 check_definition(const case_t *c, const vlm_linear_t *w, const vlm_activations_t *x,
                  const float *got)
 {
-    float         *want, *sums;
-    uint32_t       t, n, n0, T = c->T;
+    float         *want, *sums, row[1][VLM_PANEL];
+    uint32_t       t, n, n0, now, T = c->T;
     vlm_linear_t   bare = *w, end = *w;
 
     bare.epilogue = VLM_STORE;
@@ -233,8 +233,9 @@ check_definition(const case_t *c, const vlm_linear_t *w, const vlm_activations_t
         }
 
         for (n0 = 0; n0 < c->N; n0 += VLM_PANEL) {
-            vlm_epilogue_plain(&end, n0, c->N - n0 < VLM_PANEL ? c->N - n0 : VLM_PANEL,
-                               sums + (size_t) t * c->N + n0, want + t * vlm_linear_out(w));
+            now = c->N - n0 < VLM_PANEL ? c->N - n0 : VLM_PANEL;
+            memcpy(row[0], sums + (size_t) t * c->N + n0, now * sizeof(float));
+            vlm_epilogue_plain(&end, n0, now, 1, row, want + t * vlm_linear_out(w));
         }
     }
 

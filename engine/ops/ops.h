@@ -19,20 +19,20 @@
  *
  * int4 is an int8 row, with its scale, whose values are few: a group of VLM_BLOCK along K has a
  * step and a base, and each value is base + step times 0 .. 15 (format/int4.h).  A product is that
- * of the int8 row, to the bit.  The CPU alone has it.
+ * of the int8 row, to the bit.
  *
- * Attention in int16, which the CPU has among patches when linears are int8 (q, k and v of qkv_2d
- * are then int16): a head of a query, a key or a value has one f32 scale, max|x| / 4095 (of a query
- * max|x| / 1023 if a head has more than 128 values).  A score is the integer dot times both scales.
+ * Attention in int16, which the CPU has when linears are int8 or int4, among patches (q, k and v of
+ * qkv_2d are then int16) and to the cache, which is int16 then: a head of a query, a key or a value
+ * has one f32 scale, max|x| / 4095 (of a query max|x| / 1023 if a head has more than 128 values).
+ * A score is the integer dot times both scales.
  * Keys go in blocks of 64; with m the largest score so far, a block's keys have the weights
  * 2^(score - m), and what was summed before the block is multiplied by 2^(the m before - m).
  * Weights times their values' scales are rounded to integers under one scale for the block, their
  * maximum / 8191; an output adds, for each block, that scale times the integer sum over its keys.
  *
- * Keys and values in int8, which the CPU can have: a key after its rotation, and a value, has one
- * f32 scale a row and head, s = max|x| / 127, and q = round half to even, as activations have.
- * Attention to them is that in int16, with ALiBi in powers of two added to a score: q stands for
- * the integers of keys and values, and a query is rounded by max|x| / 4095 for every head size.
+ * A key is rounded after its rotation, and ALiBi, in powers of two, is added to a score.  The cache
+ * can be int8, beside all weights: the scale of a row and head is max|x| / 127 then, as activations
+ * have it, and attention the same.
  *
  * A row's result never depends on the other rows of the call, so that a sequence's answer does not
  * depend on the sequences that share its steps.  Operations return nothing; shapes are checked at
@@ -170,10 +170,10 @@ typedef struct {
 
 /* Keys and values of all slots. */
 typedef struct {
-    vlm_type_t  type;                  /* VLM_F32, VLM_BF16 or VLM_INT8 */
+    vlm_type_t  type;                  /* VLM_F32, VLM_BF16, VLM_INT16 or VLM_INT8 */
     uint32_t    layers, slots, heads, context, head_dim;
     void       *k, *v;                 /* [L][slots][Hkv][C][hd] */
-    float      *k_scale, *v_scale;     /* [L][slots][Hkv][C] of VLM_INT8, else NULL */
+    float      *k_scale, *v_scale;     /* [L][slots][Hkv][C] of the last two, else NULL */
 } vlm_kv_t;
 
 /* How the heads of queries and keys turn with a row's place. */
@@ -282,6 +282,8 @@ struct vlm_basic_s {
        memory, read-only.  VLM_NONE, or NULL: it packs matrices into its own memory. */
     uint32_t  (*order)(const vlm_device_t *d);
     uint64_t  (*packed_bytes)(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K);
+    /* 1: keys and values are in int16 beside int8 and int4. */
+    int       kv_int16;
     /* 1: adapters are put in the order of format/low.h (vlm_lows_t). */
     int       low_packed;
     /* Packs rows [row, row + n) of w, from f32 [n][K] or quantised rows; row is a multiple of 64,

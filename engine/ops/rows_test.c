@@ -150,7 +150,7 @@ a_norm_with_a_mean_is_what_double_says_with_the_same_bits_in_every_set(void **st
 static void
 the_gelu_by_tanh_is_what_double_says_from_end_to_end(void **state)
 {
-    float         y, acc, x;
+    float         y, acc[1][VLM_PANEL], x;
     double        u;
     vlm_linear_t  w;
 
@@ -160,21 +160,21 @@ the_gelu_by_tanh_is_what_double_says_from_end_to_end(void **state)
     w.epilogue = VLM_GELU_TANH;
 
     for (x = -30; x <= 30; x += 0.01f) {
-        acc = x;
-        vlm_epilogue_plain(&w, 0, 1, &acc, &y);
+        acc[0][0] = x;
+        vlm_epilogue_plain(&w, 0, 1, 1, acc, &y);
         u = sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * pow(x, 3));
         check_near(y, 0.5 * x * (1 + tanh(u)), 8 * EPS * (0.01 + fabs((double) y)) + 1e-9, "gelu",
                    0);
     }
 
-    acc = -1e30f;                      /* its cube is infinite */
-    vlm_epilogue_plain(&w, 0, 1, &acc, &y);
+    acc[0][0] = -1e30f;                      /* its cube is infinite */
+    vlm_epilogue_plain(&w, 0, 1, 1, acc, &y);
     assert_true(fabsf(y) < 1e-6f);
-    acc = 1e30f;
-    vlm_epilogue_plain(&w, 0, 1, &acc, &y);
+    acc[0][0] = 1e30f;
+    vlm_epilogue_plain(&w, 0, 1, 1, acc, &y);
     assert_true(y == 1e30f);
-    acc = NAN;
-    vlm_epilogue_plain(&w, 0, 1, &acc, &y);
+    acc[0][0] = NAN;
+    vlm_epilogue_plain(&w, 0, 1, 1, acc, &y);
     assert_true(isnan(y));
 }
 

@@ -281,6 +281,8 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 
     vlm_arenas_plan(&arenas, cuda ? VLM_CUDA_OVERHEAD : 0, plan);
     plan->assumed = assumed;
+    plan->encoder = conf.encoder;
+    plan->total = vlm_add(plan->total, cuda ? 0 : conf.encoder);
 
     rc = conf.memory == 0 || plan->total <= conf.memory ? 0 : refuse_plan(&conf, plan, err);
 
@@ -352,10 +354,15 @@ name_remedy(const vlm_conf_t *conf, const char *name, uint32_t now, uint32_t lea
 static int
 refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
 {
-    char  remedy[192] = "", lora[32] = "";
+    char  remedy[192] = "", lora[32] = "", encoder[32] = "";
 
     if (plan->lora > 0) {
         (void) snprintf(lora, sizeof(lora), "lora %" PRIu64 "m, ", vlm_mib(plan->lora));
+    }
+
+    if (plan->device == 0 && plan->encoder > 0) {
+        (void) snprintf(encoder, sizeof(encoder), "encoder %" PRIu64 "m, ",
+                        vlm_mib(plan->encoder));
     }
 
     name_remedy(conf, "context", conf->context, 1024, remedy, sizeof(remedy));
@@ -365,9 +372,9 @@ refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
 
     return vlm_fail(err, VLM_ELIMIT,
                     "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, %skv %" PRIu64
-                    "m, workspace %" PRIu64 "m, device %" PRIu64 "m), memory is %" PRIu64 "m%s",
+                    "m, workspace %" PRIu64 "m, %sdevice %" PRIu64 "m), memory is %" PRIu64 "m%s",
                     vlm_mib(plan->total), vlm_mib(plan->weights), vlm_mib(plan->vision), lora,
-                    vlm_mib(plan->kv), vlm_mib(plan->workspace), vlm_mib(plan->device),
+                    vlm_mib(plan->kv), vlm_mib(plan->workspace), encoder, vlm_mib(plan->device),
                     vlm_mib(conf->memory), remedy);
 }
 

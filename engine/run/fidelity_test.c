@@ -531,7 +531,7 @@ int8_stays_within_its_bounds(void **state)
 }
 
 
-/* Keys and values in int8, beside int8 weights: less than a tenth more. */
+/* Keys and values in int8, beside int8 weights: at most 15 % more than in int16. */
 static void
 kv_int8_stays_within_its_bounds(void **state)
 {
@@ -544,7 +544,7 @@ kv_int8_stays_within_its_bounds(void **state)
         score_form(i, VLM_INT8, 0, &without);
         score_form(i, VLM_INT8, 1, &s);
 
-        if (!(s.kl < 1.1 * without.kl) || s.agreed + s.positions / 100 < without.agreed) {
+        if (!(s.kl < 1.15 * without.kl) || s.agreed + s.positions / 100 < without.agreed) {
             fail_msg("%s: KL %.5f, without %.5f; top-1 of %llu positions: %llu, without %llu",
                      families[i].title, s.kl, without.kl, (unsigned long long) s.positions,
                      (unsigned long long) s.agreed, (unsigned long long) without.agreed);

@@ -22,6 +22,7 @@
 #define DEMO  "demo/model"
 #define NORMS  4                       /* of makers: in what comes from norms */
 #define ALL   5                        /* and in the products of MLPs */
+#define VALUES  6                      /* and in those of attention */
 #define MAX   256                      /* tensors */
 
 static char          dir[] = "/tmp/vlm-outlier-XXXXXX";
@@ -116,12 +117,58 @@ scale(const char *prefix, size_t n_prefix, const char *suffix, int column, uint3
 }
 
 
+/* The length of a name before its end, or 0. */
+static size_t
+before(const char *name, const char *end)
+{
+    size_t  n = strlen(name), m = strlen(end);
+
+    return n > m && strcmp(name + n - m, end) == 0 ? n - m : 0;
+}
+
+
+/* 1 % of the rows of a tensor of v, and the columns of `o` that read them: of each head of a group
+   in the language model. */
+static void
+put_values(const vlm_tensor_t *t, const vlm_text_config_t *c, float times)
+{
+    size_t    n;
+    uint32_t  i, g, row, N, group = c->heads / c->kv_heads;
+
+    n = before(t->name, "self_attn.v_proj.weight");
+    N = (uint32_t) t->dims[0];
+
+    for (i = 0; n > 0 && i < (N + 99) / 100; i++) {
+        row = (uint32_t) (13 * n + 61 * i) % N;
+        scale(t->name, n, "self_attn.v_proj.weight", 0, row, times);
+        scale(t->name, n, "self_attn.v_proj.bias", 0, row, times);
+
+        for (g = 0; g < group; g++) {
+            scale(t->name, n, "self_attn.o_proj.weight", 1,
+                  (row / c->head_dim * group + g) * c->head_dim + row % c->head_dim, 1 / times);
+        }
+    }
+
+    n = before(t->name, "attn.qkv.weight");
+    N /= 3;
+
+    for (i = 0; n > 0 && i < (N + 99) / 100; i++) {
+        row = (uint32_t) (13 * n + 61 * i) % N;
+        scale(t->name, n, "attn.qkv.weight", 0, 2 * N + row, times);
+        scale(t->name, n, "attn.qkv.bias", 0, 2 * N + row, times);
+        scale(t->name, n, "attn.proj.weight", 1, row, 1 / times);
+    }
+}
+
+
 /* 1 % of the channels that a tensor makes, and what reads them. */
 static void
 put_outliers(float times, uint32_t kinds)
 {
-    size_t    n;
-    uint32_t  t, i, j, k, N;
+    size_t        n;
+    uint32_t      t, i, j, k, N;
+    vlm_err_t     err = { VLM_OK, "" };
+    vlm_config_t  config;
 
     static const char *const  makers[][2][6] = {
         { { "input_layernorm.weight" },
@@ -133,17 +180,20 @@ put_outliers(float times, uint32_t kinds)
         { { "mlp.up_proj.weight", "mlp.up_proj.bias" }, { "mlp.down_proj.weight" } }
     };
 
-    for (t = 0; t < n_tensors; t++) {
-        for (k = 0; k < kinds; k++) {
-            n = strlen(tensor[t].name);
+    assert_int_equal(vlm_config_read(&config, DEMO, &err), 0);
 
-            if (n < strlen(makers[k][0][0])
-                || strcmp(tensor[t].name + n - strlen(makers[k][0][0]), makers[k][0][0]) != 0)
-            {
+    for (t = 0; t < n_tensors; t++) {
+        if (kinds == VALUES) {
+            put_values(&tensor[t], &config.text, times);
+        }
+
+        for (k = 0; k < kinds && k < ALL; k++) {
+            n = before(tensor[t].name, makers[k][0][0]);
+
+            if (n == 0) {
                 continue;
             }
 
-            n -= strlen(makers[k][0][0]);
             N = (uint32_t) tensor[t].dims[0];
 
             for (i = 0; i < (N + 99) / 100; i++) {
@@ -300,29 +350,30 @@ outliers_behind_norms_change_next_to_nothing(void **state)
 }
 
 
-/* Blocks of 64 values spread an outlier of 200 times over values that are 25 times too large. */
+/* A turn of blocks alone does not do it: 4.5e-2 with 200 times, since an outlier and the column
+   that reads it, which is as many times smaller, are then rounded with their blocks. */
 static void
-outliers_in_products_of_30_times_cost_half_more_at_most_and_of_200_stay_below_a_bound(void **state)
+outliers_in_products_change_as_little(void **state)
 {
-    double  some, many;
+    double  some, many, values;
 
     (void) state;
 
     some = mean_kl_with(30, ALL, VLM_INT8);
     many = mean_kl_with(200, ALL, VLM_INT8);
-    print_message("mean KL of int8: outliers x30 %.2e, x200 %.2e\n", some, many);
+    values = mean_kl_with(200, VALUES, VLM_INT8);
+    print_message("mean KL of int8: outliers x30 %.2e, x200 %.2e, in values, too, %.2e\n", some,
+                  many, values);
 
     assert_true(some <= 1.5 * none);
-    assert_true(many <= 6e-2);
+    assert_true(many <= 1.5 * none);
+    assert_true(values <= 1.5 * none);
 }
 
 
-/*
- * All five layers of the demo have matrices of four bits.  Outliers in products cost these as many
- * times more than int8 as everything else does.
- */
+/* All five layers of the demo have matrices of four bits. */
 static void
-outliers_behind_norms_change_int4_as_little_as_int8(void **state)
+outliers_change_int4_as_little_as_int8(void **state)
 {
     double  kl, many, most;
 
@@ -330,13 +381,13 @@ outliers_behind_norms_change_int4_as_little_as_int8(void **state)
 
     kl = mean_kl(DEMO, VLM_INT4);
     many = mean_kl_with(200, NORMS, VLM_INT4);
-    most = mean_kl_with(200, ALL, VLM_INT4);
-    print_message("mean KL of int4: %.2e; outliers x200 %.2e, in products, too, %.2e\n", kl, many,
-                  most);
+    most = mean_kl_with(200, VALUES, VLM_INT4);
+    print_message("mean KL of int4: %.2e; outliers x200 %.2e, in products and values, too, %.2e\n",
+                  kl, many, most);
 
     assert_true(kl > 2 * none && kl < 6e-2);
     assert_true(many <= 1.5 * kl);
-    assert_true(most <= 1.2);
+    assert_true(most <= 1.5 * kl);
 }
 
 
@@ -352,10 +403,10 @@ print_table(void **state)
     (void) state;
 
     for (i = 0; i < 2; i++) {
-        print_message("| %s | %.2e | %.2e | %.2e | %.2e | %.2e |\n", names[i],
+        print_message("| %s | %.2e | %.2e | %.2e | %.2e | %.2e | %.2e |\n", names[i],
                       mean_kl(DEMO, types[i]), mean_kl_with(30, NORMS, types[i]),
                       mean_kl_with(200, NORMS, types[i]), mean_kl_with(30, ALL, types[i]),
-                      mean_kl_with(200, ALL, types[i]));
+                      mean_kl_with(200, ALL, types[i]), mean_kl_with(200, VALUES, types[i]));
     }
 }
 
@@ -365,9 +416,8 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(outliers_behind_norms_change_next_to_nothing),
-        cmocka_unit_test(
-            outliers_in_products_of_30_times_cost_half_more_at_most_and_of_200_stay_below_a_bound),
-        cmocka_unit_test(outliers_behind_norms_change_int4_as_little_as_int8)
+        cmocka_unit_test(outliers_in_products_change_as_little),
+        cmocka_unit_test(outliers_change_int4_as_little_as_int8)
     };
     const struct CMUnitTest  table[] = { cmocka_unit_test(print_table) };
 

@@ -107,9 +107,9 @@ each_purpose_grows_with_what_it_is_for(void **state)
     assert_int_equal(b.kv, 3 * a.kv);
     assert_int_equal(b.weights, a.weights);
 
-    /* 2 slots, 2 layers, 2 heads of 16, k and v, bf16, 1024 rows */
+    /* 2 slots, 2 layers, 2 heads of 16 in int16 with a scale, k and v, 1024 rows */
 
-    assert_int_equal(a.kv, 2 * 2 * 2 * 16 * 2 * 2 * 1024);
+    assert_int_equal(a.kv, 2 * 2 * 2 * (2 * 16 + 4) * 2 * 1024);
 
     /* the same in int8, with an f32 scale for each 16 */
 
@@ -142,7 +142,7 @@ each_purpose_grows_with_what_it_is_for(void **state)
 
     conf.model = DEEP;
     assert_int_equal(vlm_plan(&conf, &a, &err), 0);
-    assert_int_equal(a.kv, 2 * 4 * 3 * 32 * 2 * 2 * 1024);
+    assert_int_equal(a.kv, 2 * 4 * 3 * (2 * 32 + 4) * 2 * 1024);
     conf.features = 2 + 16;
     assert_int_equal(vlm_plan(&conf, &b, &err), 0);
     assert_int_equal(b.vision - a.vision, 16 * 4 * 64 * 80 * 4);
@@ -199,6 +199,36 @@ a_plan_that_does_not_fit_is_refused_with_every_number(void **state)
     conf.memory = (1 << 20) + 1;                   /* rounded up as the others are */
     assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
     assert_non_null(strstr(err.text, "memory is 2m"));
+}
+
+
+static void
+a_text_encoder_beside_the_model_counts(void **state)
+{
+    uint64_t    alone;
+    vlm_err_t   err = { VLM_OK, "" };
+    vlm_conf_t  conf;
+    vlm_plan_t  plan;
+
+    (void) state;
+
+    vlm_tiny_conf(&conf);
+    alone = total_of(&conf);
+
+    conf.encoder = 5 << 20;
+    conf.memory = alone + conf.encoder;
+    assert_int_equal(vlm_plan(&conf, &plan, &err), 0);
+    assert_int_equal(plan.encoder, conf.encoder);
+    assert_int_equal(plan.total, alone + conf.encoder);
+
+    conf.memory--;
+    assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
+    assert_non_null(strstr(err.text, "encoder 5m, device 0m), memory is"));
+
+    memset(&err, 0, sizeof(err));
+    conf.encoder = UINT64_MAX;
+    assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
 }
 
 
@@ -296,7 +326,7 @@ the_largest_settings_do_not_overflow_into_a_small_plan(void **state)
     conf.max_pixels = 1 << 26;
     conf.threads = 256;
     assert_int_equal(vlm_plan(&conf, &plan, &err), 0);
-    assert_int_equal(plan.kv, (uint64_t) 256 * 2 * 2 * 16 * 2 * 2 << 20);
+    assert_int_equal(plan.kv, (uint64_t) 256 * 2 * 2 * (2 * 16 + 4) * 2 << 20);
     assert_true(plan.total > plan.kv);
 }
 
@@ -429,6 +459,7 @@ main(void)
         cmocka_unit_test(the_reserved_bytes_are_the_planned_ones),
         cmocka_unit_test(each_purpose_grows_with_what_it_is_for),
         cmocka_unit_test(a_plan_that_does_not_fit_is_refused_with_every_number),
+        cmocka_unit_test(a_text_encoder_beside_the_model_counts),
         cmocka_unit_test(a_remedy_is_named_only_if_the_plan_with_it_fits),
         cmocka_unit_test(a_plan_that_fits_exactly_loads_and_one_byte_less_does_not),
         cmocka_unit_test(the_largest_settings_do_not_overflow_into_a_small_plan),

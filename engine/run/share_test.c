@@ -131,7 +131,7 @@ between_two_tokens_there_is_one_slice_of_what_the_others_have_read(void **state)
     (void) state;
     open_engine(4);
 
-    submit(prompt(0, 0, 10), 60, 3, &a[0]);        /* takes slot 0 and decodes for long */
+    submit(prompt(0, 0, 10), 60, 6, &a[0]);        /* takes slot 0 and decodes for long */
 
     for (i = 1; i < 4; i++) {
         submit(prompt(i, i % 2 == 1 ? 2 : 0, LONG_TEXT), 20, i, &a[i]);

@@ -41,6 +41,10 @@ extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_embeddings;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embed;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embeddings;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_lite_dialect;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_question_dialect;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_service_ask;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_service_summarize;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_service_compare;
 
 
 /* ---- route.c: method and path to a handler ------------------------------- */
@@ -110,11 +114,6 @@ ngx_uint_t ngx_http_vlm_tools_active(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_tools_again(ngx_http_vlm_ctx_t *ctx);
 
-/* "arguments" of a call: an object, or its text */
-
-void ngx_http_vlm_tools_arguments(vlm_json_out_t *w,
-    const vlm_calls_piece_t *piece, ngx_uint_t text);
-
 /* splits a whole answer: the content is added to one writer, and calls by "put"
    to w, as an array; the number of them */
 
@@ -153,6 +152,12 @@ ngx_http_vlm_handler_t  ngx_http_vlm_title_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_tasks_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_upload_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_file_handler;
+
+/* robobrain/upload.c: sends a file of the store, whose path ends with a zero
+   and lives as long as the request; the return value of a content handler */
+
+ngx_int_t ngx_http_vlm_file_reply(ngx_http_request_t *r, ngx_str_t *path);
+
 ngx_http_vlm_run_t  ngx_http_vlm_session_create;
 ngx_http_vlm_run_t  ngx_http_vlm_session_delete;
 ngx_http_vlm_run_t  ngx_http_vlm_session_reset;
@@ -195,6 +200,24 @@ void ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
 ngx_http_vlm_handler_t  ngx_http_vlm_lite_health_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_lite_cleanup_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_lite_trains_handler;
+
+/* documents/; "page" is a page's text or picture, the last two a PDF
+   service's */
+
+ngx_http_vlm_handler_t  ngx_http_vlm_documents_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_documents_page_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_documents_upload_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_documents_process_handler;
+
+/* ..._work() for these, with the request's salt */
+
+ngx_int_t ngx_http_vlm_documents_work(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece, ngx_http_vlm_run_t *run);
+ngx_http_vlm_run_t  ngx_http_vlm_documents_get;
+ngx_http_vlm_run_t  ngx_http_vlm_documents_list;
+ngx_http_vlm_run_t  ngx_http_vlm_documents_link;
+ngx_http_vlm_run_t  ngx_http_vlm_documents_unlink;
+ngx_http_vlm_run_t  ngx_http_vlm_documents_delete;
 
 /* openai/models.c */
 

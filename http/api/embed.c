@@ -117,8 +117,8 @@ ngx_http_vlm_embed_prompt(ngx_http_vlm_ctx_t *ctx)
 
     ctx->sampling.vector = 1;
 
-    (void) ngx_http_vlm_messages_prompt(e->inputs ? e->inputs[e->done]
-                                                  : e->in.messages,
+    (void) ngx_http_vlm_messages_prompt(e->inputs ? &e->inputs[e->done]
+                                                  : &e->in.messages,
                                         e->inputs != NULL, NULL);
 }
 
@@ -197,7 +197,9 @@ ngx_http_vlm_embed_free(ngx_http_vlm_ctx_t *ctx)
     }
 
     for (i = 0; e->inputs && i < e->n; i++) {
-        ngx_http_vlm_messages_free(e->inputs[i]);
+        if (e->inputs[i]) {
+            ngx_http_vlm_messages_free(e->inputs[i]);
+        }
     }
 
     free(e->inputs);

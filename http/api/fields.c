@@ -1,37 +1,13 @@
 
 /*
- * The data of a request as its fields were read by the table (table.c), and
- * what becomes of them: the engine's parameters, and parts of the answer.
+ * The data of a request as its fields were read (lib/api/fields.c), and what
+ * becomes of them: the engine's parameters, and parts of the answer.
  */
 
 
 #include "fields.h"
 #include "robobrain/task.h"
 #include <math.h>
-
-
-void
-ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_VLM_NUMBERS; i++) {
-        f->number[i] = NAN;
-    }
-}
-
-
-void
-ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f)
-{
-    while (f->n_stop) {
-        free(f->stop[--f->n_stop]);
-    }
-
-    vlm_constraint_free(&f->constraint);
-    vlm_grammar_free(f->grammar);
-    free(f->bias);
-}
 
 
 void *
@@ -56,7 +32,7 @@ ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
     ctx->data = in;
 
-    ngx_http_vlm_fields_init(&in->f);
+    vlm_fields_init(&in->f);
 
     in->messages = ngx_http_vlm_messages_create(ctx);
 
@@ -82,11 +58,52 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    ngx_http_vlm_messages_free(in->messages);
-    ngx_http_vlm_fields_free(&in->f);
-    ngx_http_vlm_tools_free(&in->tools);
+    /* once they have become a prompt, there are none */
+
+    if (in->messages) {
+        ngx_http_vlm_messages_free(in->messages);
+    }
+
+    vlm_fields_free(&in->f);
+
+    vlm_grammar_free(in->grammar);
+    vlm_json_free(in->tools.list);
+    vlm_grammar_free(in->tools.grammar);
+    vlm_grammar_free(in->tools.between);
     free(in->model);
     free(in);
+}
+
+
+ngx_int_t
+ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    ngx_uint_t of)
+{
+    ngx_http_vlm_asked_t *in = ctx->data;
+
+    int                  rc;
+    vlm_fields_model_t   model;
+
+    model.name = in->model;
+    model.vocab = ctx->engine->conf.facts.vocab;
+    model.hidden = ctx->engine->conf.facts.hidden;
+    model.thinks = (int) ctx->engine->conf.thinking;
+
+    ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
+
+    rc = vlm_fields_read(&in->f, json, of, &model, &ctx->error.err);
+
+    ngx_http_vlm_fail_param(ctx, "%s", in->f.param);
+
+    if (rc != 0) {
+        return ngx_http_vlm_fail_engine(ctx, in->f.code, NULL);
+    }
+
+    if (in->f.task) {
+        ngx_http_vlm_messages_task(in->messages, in->f.task);
+    }
+
+    return ngx_http_vlm_fields_constrain(ctx, 0);
 }
 
 
@@ -95,15 +112,15 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 ngx_int_t
 ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
 {
-    ngx_http_vlm_fields_t *f = ngx_http_vlm_fields(ctx);
+    ngx_http_vlm_asked_t *in = ctx->data;
 
-    vlm_constraint_t *c = &f->constraint;
+    vlm_constraint_t *c = &in->f.constraint;
 
-    if (rc == 0 && c->form && f->grammar == NULL && ctx->opened) {
-        f->grammar = vlm_grammar_make(ctx->engine->life.vlm, c->form,
-                                      (vlm_form_t) c->kind,
-                                      &ctx->error.err);
-        rc = f->grammar ? 0 : -1;
+    if (rc == 0 && c->form && in->grammar == NULL && ctx->opened) {
+        in->grammar = vlm_grammar_make(ctx->engine->life.vlm, c->form,
+                                       (vlm_form_t) c->kind,
+                                       &ctx->error.err);
+        rc = in->grammar ? 0 : -1;
         c->code = c->kind == VLM_CONSTRAINT_GBNF ? "invalid_grammar"
                   : "invalid_json_schema";
     }
@@ -119,13 +136,13 @@ ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
 
 
 vlm_view_t
-ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx, const vlm_picture_info_t *picture)
+ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx)
 {
     return (vlm_view_t) {
-        .width = picture->width,
-        .height = picture->height,
-        .seen_width = picture->resized_width,
-        .seen_height = picture->resized_height,
+        .width = ctx->out.seen.width,
+        .height = ctx->out.seen.height,
+        .seen_width = ctx->out.seen.resized_width,
+        .seen_height = ctx->out.seen.resized_height,
         .shares = ctx->engine->conf.facts.coordinates
     };
 }
@@ -134,17 +151,16 @@ ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx, const vlm_picture_info_t *picture)
 /* a thinking model may state its coordinates in its thinking alone */
 
 void
-ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, int task,
-    const vlm_picture_info_t *picture)
+ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, int task)
 {
     ngx_str_t   *text;
     vlm_view_t   view;
 
-    if (task <= VLM_GENERAL || picture == NULL || picture->width == 0) {
+    if (task <= VLM_GENERAL || ctx->out.seen.width == 0) {
         return;
     }
 
-    view = ngx_http_vlm_view(ctx, picture);
+    view = ngx_http_vlm_view(ctx);
     text = ctx->out.answer.len ? &ctx->out.answer : &ctx->out.thinking;
 
     vlm_shapes_add_marks(w, &view, task, (char *) text->data, text->len);
@@ -152,19 +168,9 @@ ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, int task,
 
 
 void
-ngx_http_vlm_fields_put_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    ngx_http_vlm_asked_t *in = ctx->data;
-
-    ngx_http_vlm_fields_marks(ctx, w, in->task,
-                              ngx_http_vlm_messages_seen(in->messages));
-}
-
-
-void
 ngx_http_vlm_fields_put_timings(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    if (ngx_http_vlm_fields(ctx)->number[NGX_HTTP_VLM_TIMINGS] == 1) {
+    if (ngx_http_vlm_fields(ctx)->number[VLM_FIELD_TIMINGS] == 1) {
         ngx_http_vlm_timings_put(ctx, w);
     }
 }
@@ -200,8 +206,9 @@ ngx_http_vlm_fields_max(double x)
 ngx_int_t
 ngx_http_vlm_fields_sampling(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_sampling_t        *s = &ctx->sampling;
-    ngx_http_vlm_fields_t *f = ngx_http_vlm_fields(ctx);
+    vlm_sampling_t       *s = &ctx->sampling;
+    ngx_http_vlm_asked_t *in = ctx->data;
+    vlm_fields_t         *f = &in->f;
 
     double  *n, x;
 
@@ -209,48 +216,48 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_ctx_t *ctx)
 
     /* coordinates are not drawn by lot, unless someone wants that */
 
-    if (((ngx_http_vlm_asked_t *) ctx->data)->task > VLM_GENERAL
+    if (f->task > VLM_GENERAL
         && ctx->engine->conf.sampling.temperature < 0)
     {
         s->temperature = 0;
     }
 
-    ngx_http_vlm_fields_set(&s->temperature, n[NGX_HTTP_VLM_TEMPERATURE]);
-    ngx_http_vlm_fields_set(&s->frequency_penalty, n[NGX_HTTP_VLM_FREQUENCY]);
-    ngx_http_vlm_fields_set(&s->presence_penalty, n[NGX_HTTP_VLM_PRESENCE]);
-    ngx_http_vlm_fields_set(&s->repetition_penalty, n[NGX_HTTP_VLM_REPETITION]);
+    ngx_http_vlm_fields_set(&s->temperature, n[VLM_FIELD_TEMPERATURE]);
+    ngx_http_vlm_fields_set(&s->frequency_penalty, n[VLM_FIELD_FREQUENCY]);
+    ngx_http_vlm_fields_set(&s->presence_penalty, n[VLM_FIELD_PRESENCE]);
+    ngx_http_vlm_fields_set(&s->repetition_penalty, n[VLM_FIELD_REPETITION]);
 
     /* the engine's 0 would disable it; so small a value keeps the first token
        alone */
 
-    ngx_http_vlm_fields_set(&s->top_p, n[NGX_HTTP_VLM_TOP_P] < 1e-6
-                                       ? 1e-6 : n[NGX_HTTP_VLM_TOP_P]);
+    ngx_http_vlm_fields_set(&s->top_p, n[VLM_FIELD_TOP_P] < 1e-6
+                                       ? 1e-6 : n[VLM_FIELD_TOP_P]);
 
-    if (!isnan(n[NGX_HTTP_VLM_TOP_K])) {
-        s->top_k = (uint32_t) ngx_max(n[NGX_HTTP_VLM_TOP_K], 0);
+    if (!isnan(n[VLM_FIELD_TOP_K])) {
+        s->top_k = (uint32_t) ngx_max(n[VLM_FIELD_TOP_K], 0);
     }
 
     s->seed = f->seed;
 
-    x = fmin(ngx_http_vlm_fields_max(n[NGX_HTTP_VLM_MAX_TOKENS]),
-             ngx_http_vlm_fields_max(n[NGX_HTTP_VLM_MAX_COMPLETION]));
+    x = fmin(ngx_http_vlm_fields_max(n[VLM_FIELD_MAX_TOKENS]),
+             ngx_http_vlm_fields_max(n[VLM_FIELD_MAX_COMPLETION]));
 
     if (!isnan(x)) {
         s->max_tokens = isinf(x) ? 0 : (uint32_t) x;
     }
 
-    if (n[NGX_HTTP_VLM_MIN_TOKENS] > 0) {
-        s->min_tokens = (uint32_t) n[NGX_HTTP_VLM_MIN_TOKENS];
+    if (n[VLM_FIELD_MIN_TOKENS] > 0) {
+        s->min_tokens = (uint32_t) n[VLM_FIELD_MIN_TOKENS];
     }
 
-    if (n[NGX_HTTP_VLM_NGRAM] > 0) {
-        s->no_repeat_ngram_size = (uint32_t) n[NGX_HTTP_VLM_NGRAM];
+    if (n[VLM_FIELD_NGRAM] > 0) {
+        s->no_repeat_ngram_size = (uint32_t) n[VLM_FIELD_NGRAM];
     }
 
-    s->logprobs = n[NGX_HTTP_VLM_LOGPROBS] == 1;
+    s->logprobs = n[VLM_FIELD_LOGPROBS] == 1;
 
-    if (s->logprobs && !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS])) {
-        s->top_logprobs = (uint32_t) n[NGX_HTTP_VLM_TOP_LOGPROBS];
+    if (s->logprobs && !isnan(n[VLM_FIELD_TOP_LOGPROBS])) {
+        s->top_logprobs = (uint32_t) n[VLM_FIELD_TOP_LOGPROBS];
     }
 
     s->stop = (const char *const *) f->stop;
@@ -264,7 +271,7 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    s->grammar = f->grammar;
+    s->grammar = in->grammar;
 
     return ngx_http_vlm_tools_sampling(ctx);
 }

@@ -49,12 +49,9 @@ ngx_int_t ngx_http_vlm_messages_call(ngx_http_vlm_messages_t *m,
 
 void ngx_http_vlm_messages_tools(ngx_http_vlm_messages_t *m, char *tools);
 
-/* the last message is worded as this visual task; the picture that was decoded
-   last, or NULL */
+/* the last message is worded as this visual task */
 
 void ngx_http_vlm_messages_task(ngx_http_vlm_messages_t *m, int task);
-const vlm_picture_info_t *ngx_http_vlm_messages_seen(
-    ngx_http_vlm_messages_t *m);
 
 /* text is UTF-8, and copied; a picture is base64 or a data URL, and its header
    is checked; fields, or NULL, may have bounds on its pixels */
@@ -91,12 +88,12 @@ ngx_int_t ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m,
 
 /*
  * Sets ctx->prompt: with the chat template and, behind it, tail or NULL; or
- * raw, all parts of all messages as they are.  Then m is empty.  If the prompt
- * does not fit the context, m is as it was, and ctx->error.code is
- * "context_length_exceeded".
+ * raw, all parts of all messages as they are.  ctx->out.seen is the last
+ * picture.  Then *m is freed, and NULL.  If the prompt does not fit the
+ * context, *m is as it was, and ctx->error.code is "context_length_exceeded".
  */
 
-ngx_int_t ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m,
+ngx_int_t ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t **m,
     ngx_uint_t raw, const char *tail);
 
 /*
@@ -106,7 +103,7 @@ ngx_int_t ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m,
 
 ngx_int_t ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m);
 
-void ngx_http_vlm_messages_free(ngx_http_vlm_messages_t *m);   /* takes NULL */
+void ngx_http_vlm_messages_free(ngx_http_vlm_messages_t *m);
 
 
 #endif /* _NGX_HTTP_VLM_MESSAGES_H_INCLUDED_ */

@@ -21,7 +21,8 @@ typedef struct {
     ngx_http_vlm_handler_t       *handler;
     ngx_http_vlm_run_t           *run;         /* in a thread: work.c */
     const ngx_http_vlm_dialect_t *dialect;     /* needs the model's worker */
-    ngx_uint_t                    stores;      /* needs eng->store */
+    ngx_uint_t                    stores;      /* needs eng->store; 2: and
+                                                  documents */
 } ngx_http_vlm_route_t;
 
 
@@ -33,6 +34,8 @@ typedef struct {
     { ngx_string(text), NGX_HTTP_##verb, .dialect = name }
 #define THREAD(text, verb, name, store)                                       \
     { ngx_string(text), NGX_HTTP_##verb, .run = name, .stores = store }
+#define DOCUMENT(text, verb, name)                                            \
+    { ngx_string(text), NGX_HTTP_##verb, .handler = name, .stores = 2 }
 
 
 static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
@@ -107,6 +110,24 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     HANDLER("/adapter/logs/*", GET, ngx_http_vlm_lite_trains_handler),
     HANDLER("/adapter/logs/*/tail", GET, ngx_http_vlm_lite_trains_handler),
     HANDLER("/rl/collect", POST, ngx_http_vlm_lite_trains_handler),
+
+    /* documents, and the endpoints of a PDF service */
+
+    DOCUMENT("/api/documents", POST, ngx_http_vlm_documents_handler),
+    THREAD("/api/documents/*", GET, ngx_http_vlm_documents_get, 2),
+    THREAD("/api/documents/*", DELETE, ngx_http_vlm_documents_delete, 2),
+    DOCUMENT("/api/documents/*/pages/*", GET,
+             ngx_http_vlm_documents_page_handler),
+    THREAD("/api/session/*/documents", GET, ngx_http_vlm_documents_list, 2),
+    THREAD("/api/session/*/documents/*", PUT, ngx_http_vlm_documents_link, 2),
+    THREAD("/api/session/*/documents/*", DELETE, ngx_http_vlm_documents_unlink,
+           2),
+    DIALECT("/api/ask", POST, &ngx_http_vlm_question_dialect),
+    DIALECT("/ask", POST, &ngx_http_vlm_service_ask),
+    DIALECT("/summarize", POST, &ngx_http_vlm_service_summarize),
+    DIALECT("/compare", POST, &ngx_http_vlm_service_compare),
+    DOCUMENT("/upload", POST, ngx_http_vlm_documents_upload_handler),
+    DOCUMENT("/process-pdf", POST, ngx_http_vlm_documents_process_handler),
     { .methods = 0 }
 };
 
@@ -119,8 +140,18 @@ ngx_http_vlm_call(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    if (route->stores == 2 && !eng->conf.documents.on) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND,
+                                       "This server reads no documents: it "
+                                       "needs \"documents on\"");
+    }
+
     if (route->handler) {
         return route->handler(r, eng, piece);
+    }
+
+    if (route->run && route->stores == 2) {
+        return ngx_http_vlm_documents_work(r, eng, piece, route->run);
     }
 
     return route->run ? ngx_http_vlm_work(r, eng, piece, route->run)
@@ -245,10 +276,12 @@ ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow)
         { NGX_HTTP_GET,     "GET" },
         { NGX_HTTP_HEAD,    "HEAD" },
         { NGX_HTTP_OPTIONS, "OPTIONS" },
-        { NGX_HTTP_POST,    "POST" }
+        { NGX_HTTP_POST,    "POST" },
+        { NGX_HTTP_PUT,     "PUT" }
     };
 
-    value = ngx_pnalloc(r->pool, sizeof("DELETE, GET, HEAD, OPTIONS, POST"));
+    value = ngx_pnalloc(r->pool,
+                        sizeof("DELETE, GET, HEAD, OPTIONS, POST, PUT"));
     if (value == NULL) {
         return NGX_ERROR;
     }
@@ -285,34 +318,52 @@ ngx_http_vlm_options(ngx_http_request_t *r, ngx_uint_t allow)
 }
 
 
+/* the piece is what the stars match, from the first to the last */
+
 static ngx_int_t
 ngx_http_vlm_match(const ngx_str_t *path, ngx_str_t *uri, ngx_str_t *piece)
 {
-    size_t  before, stars, after;
+    u_char  *p, *u, *last, *from;
 
-    before = strcspn((char *) path->data, "*");
-    stars = strspn((char *) path->data + before, "*");
-    after = path->len - before - stars;
+    u = uri->data;
+    last = uri->data + uri->len;
 
-    if (uri->len < before + after
-        || ngx_strncmp(uri->data, path->data, before) != 0
-        || ngx_strncmp(uri->data + uri->len - after,
-                       path->data + path->len - after, after)
-           != 0)
-    {
-        return NGX_DECLINED;
+    ngx_str_null(piece);
+
+    for (p = path->data; p < path->data + path->len; p++) {
+
+        if (*p != '*') {
+            if (u == last || *u++ != *p) {
+                return NGX_DECLINED;
+            }
+
+            continue;
+        }
+
+        from = u;
+
+        if (p[1] == '*') {
+            u = last;
+            p++;
+
+        } else {
+            while (u < last && *u != '/') {
+                u++;
+            }
+        }
+
+        if (u == from) {
+            return NGX_DECLINED;
+        }
+
+        if (piece->data == NULL) {
+            piece->data = from;
+        }
+
+        piece->len = u - piece->data;
     }
 
-    piece->data = uri->data + before;
-    piece->len = uri->len - before - after;
-
-    if ((stars == 0) != (piece->len == 0)) {
-        return NGX_DECLINED;
-    }
-
-    return stars == 1
-           && ngx_strlchr(piece->data, piece->data + piece->len, '/') != NULL
-           ? NGX_DECLINED : NGX_OK;
+    return u == last ? NGX_OK : NGX_DECLINED;
 }
 
 

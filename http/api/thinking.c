@@ -1,21 +1,12 @@
 
 /*
- * Splits the model's text into thinking and answer.
- *
- * A stream splits the whole text so far, again with each new piece; an end
- * that may be the beginning of a mark is held back, so that text already sent
- * stays valid.
+ * The model's text as thinking and answer (lib/api/thinking.c), and the rest of
+ * both that a stream has not sent.
  */
 
 
 #include "api.h"
-
-
-static void ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx,
-    ngx_str_t *text, const char *one, const char *other);
-
-
-static const char  ngx_http_vlm_end[] = "</think>";
+#include "api/thinking.h"
 
 
 /* as large as the text: the room for the text without its marks */
@@ -42,54 +33,13 @@ ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* bytes at the end that may begin a mark */
-
-static size_t
-ngx_http_vlm_thinking_held(u_char *p, u_char *last)
-{
-    size_t       n, len;
-    ngx_uint_t   i;
-
-    static const char  *marks[] = {
-        "</think>", "<think>", "<answer>", "</answer>"
-    };
-
-    for (n = ngx_min((size_t) (last - p), sizeof("</answer>") - 2); n; n--) {
-
-        for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-            len = ngx_strlen(marks[i]);
-
-            if (n < len && ngx_strncmp(last - n, marks[i], n) == 0) {
-                return n;
-            }
-        }
-    }
-
-    return 0;
-}
-
-
-static void
-ngx_http_vlm_thinking_strip(ngx_str_t *text)
-{
-    while (text->len && ngx_strchr(" \t\n\v\f\r", *text->data)) {
-        text->data++;
-        text->len--;
-    }
-
-    while (text->len && ngx_strchr(" \t\n\v\f\r", text->data[text->len - 1])) {
-        text->len--;
-    }
-}
-
-
 /* The model family's rule that separates thinking from the answer. */
 
 ngx_int_t
 ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
 {
-    u_char     *p, *end;
-    ngx_str_t  *answer, *thinking;
+    ngx_str_t            *answer, *thinking;
+    vlm_thinking_part_t   parts[2];
 
     answer = &ctx->out.answer;
     thinking = &ctx->out.thinking;
@@ -112,43 +62,15 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
         return NGX_ERROR;
     }
 
-    end = answer->data + answer->len;
+    vlm_thinking_split((char *) answer->data, answer->len,
+                       (char *) ctx->out.clean, ctx->out.thinks && !ctx->asking,
+                       last, &parts[0], &parts[1]);
 
-    if (!last) {
-        end -= ngx_http_vlm_thinking_held(answer->data, end);
-        answer->len = end - answer->data;
-    }
+    thinking->data = (u_char *) parts[0].data;
+    thinking->len = parts[0].len;
 
-    if (ctx->out.thinks && !ctx->asking) {
-
-        *thinking = *answer;
-
-        p = memmem(answer->data, answer->len, ngx_http_vlm_end,
-                   sizeof(ngx_http_vlm_end) - 1);
-
-        if (p == NULL) {
-            answer->len = 0;
-
-        } else {
-            thinking->len = p - thinking->data;
-
-            answer->data = p + sizeof(ngx_http_vlm_end) - 1;
-            answer->len = end - answer->data;
-
-            p = memmem(answer->data, answer->len, ngx_http_vlm_end,
-                       sizeof(ngx_http_vlm_end) - 1);
-
-            if (p) {
-                answer->len = p - answer->data;
-            }
-        }
-
-        ngx_http_vlm_thinking_without(ctx, thinking, "<think>", "");
-        ngx_http_vlm_thinking_strip(thinking);
-    }
-
-    ngx_http_vlm_thinking_without(ctx, answer, "<answer>", "</answer>");
-    ngx_http_vlm_thinking_strip(answer);
+    answer->data = (u_char *) parts[1].data;
+    answer->len = parts[1].len;
 
     return NGX_OK;
 }
@@ -193,51 +115,4 @@ ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     if (!last) {
         unsent->n_tokens = ngx_min(unsent->n_tokens, VLM_JSON_TOKENS);
     }
-}
-
-
-/* the length of this mark if it is at p, else 0 */
-
-static size_t
-ngx_http_vlm_thinking_mark(u_char *p, u_char *last, const char *mark)
-{
-    size_t  n;
-
-    if (*p != '<') {
-        return 0;
-    }
-
-    n = ngx_strlen(mark);
-
-    return (size_t) (last - p) >= n && ngx_memcmp(p, mark, n) == 0 ? n : 0;
-}
-
-
-/* copies the text to the same place of the room, without these marks */
-
-static void
-ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text,
-    const char *one, const char *other)
-{
-    u_char  *p, *q, *last;
-    size_t   n;
-
-    p = text->data;
-    last = p + text->len;
-    q = ctx->out.clean + (p - ctx->out.text->pos);
-
-    text->data = q;
-
-    while (p < last) {
-        n = ngx_http_vlm_thinking_mark(p, last, one)
-            + ngx_http_vlm_thinking_mark(p, last, other);
-
-        if (n == 0) {
-            *q++ = *p++;
-        }
-
-        p += n;
-    }
-
-    text->len = q - text->data;
 }

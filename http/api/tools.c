@@ -1,7 +1,7 @@
 
 /*
- * Tools: what a request offers, the choice among them, and the grammar that
- * holds an answer's calls to their schemas.
+ * Tools of a request (lib/api/tools.c): whether this model has tools, the
+ * prompt's part, and the grammar that holds an answer's calls to their schemas.
  *
  * The model's template lists the tools, and an answer is free until it begins
  * a call.  A call that is demanded is begun by the prompt's end.
@@ -9,6 +9,7 @@
 
 
 #include "fields.h"
+#include "api/tools.h"
 
 
 static ngx_int_t
@@ -52,121 +53,50 @@ ngx_http_vlm_tools_without(ngx_http_vlm_ctx_t *ctx, const char *name,
 }
 
 
-/* as the template has them: each behind a newline */
+/* the tools that may be called, for the grammar, and all for the prompt */
 
 static ngx_int_t
-ngx_http_vlm_tools_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list)
+ngx_http_vlm_tools_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list,
+    const vlm_json_t *choice)
 {
-    vlm_json_out_t     w;
-    const vlm_json_t  *tool;
+    int                    rc;
+    char                   param[32], *text;
+    vlm_err_t             *err;
+    const char            *only;
+    ngx_http_vlm_tools_t  *t;
 
-    vlm_json_init(&w, NGX_HTTP_VLM_MESSAGES_TEXT);
+    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
+    err = &ctx->error.err;
 
-    for (tool = vlm_json_first(list); tool; tool = vlm_json_next(tool)) {
-        vlm_json_put_raw(&w, "\n", 1);
-        vlm_calls_put(&w, tool);
+    ngx_memzero(err, sizeof(vlm_err_t));
+
+    rc = vlm_tools_choice(choice, &only, err);
+
+    if (rc == -1) {
+        ngx_http_vlm_fail_param(ctx, "tool_choice");
+        return ngx_http_vlm_fail_engine(ctx, NULL, NULL);
     }
 
-    vlm_json_put_raw(&w, "", 1);
+    if (rc) {
+        t->demanded = 1;
+        (void) snprintf(t->tail, sizeof(t->tail), "%s",
+                        ctx->engine->conf.facts.call);
+    }
 
-    if (w.failed) {
-        vlm_json_release(&w);
+    t->list = vlm_tools_pick(list, only, param, err);
+
+    if (t->list == NULL) {
+        ngx_http_vlm_fail_param(ctx, "%s", param);
+        return ngx_http_vlm_fail_engine(ctx, NULL, NULL);
+    }
+
+    text = vlm_tools_text(list);
+
+    if (text == NULL) {
         return ngx_http_vlm_fail_memory(ctx, "the tools");
     }
 
-    ngx_http_vlm_messages_tools(ngx_http_vlm_asked(ctx), w.data);
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_tools_check(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list,
-    const char *only)
-{
-    ngx_uint_t             i;
-    const char            *name, *type;
-    vlm_json_t            *copy;
-    const vlm_json_t      *tool;
-    ngx_http_vlm_tools_t  *t;
-
-    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
-    t->list = vlm_json_make('[');
-    i = 0;
-
-    for (tool = vlm_json_first(list); tool; tool = vlm_json_next(tool)) {
-        ngx_http_vlm_fail_param(ctx, "tools.%ui", i);
-
-        type = vlm_json_text(vlm_json_get(tool, "type"));
-        name = vlm_json_text(vlm_json_get(vlm_json_get(tool, "function"),
-                                          "name"));
-
-        if (name == NULL || *name == '\0'
-            || (type && ngx_strcmp(type, "function") != 0))
-        {
-            return ngx_http_vlm_fail_input(ctx, "tools.%ui is not of the type "
-                                           "\"function\" with a name", i);
-        }
-
-        i++;
-
-        if (only && ngx_strcmp(name, only) != 0) {
-            continue;
-        }
-
-        copy = vlm_json_copy(tool);
-
-        if (t->list == NULL || vlm_json_take(t->list, NULL, copy) != 0) {
-            return ngx_http_vlm_fail_memory(ctx, "the tools");
-        }
-    }
-
-    if (vlm_json_count(t->list)) {
-        return NGX_OK;
-    }
-
-    ngx_http_vlm_fail_param(ctx, "tool_choice");
-
-    return ngx_http_vlm_fail_input(ctx, "tool_choice has a name that no tool "
-                                   "has");
-}
-
-
-/* "auto", "required", or {"type": "function", "function": {"name": ...}} */
-
-static ngx_int_t
-ngx_http_vlm_tools_choice(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field,
-    const char **only)
-{
-    const char            *text;
-    vlm_facts_t           *facts;
-    ngx_http_vlm_tools_t  *t;
-
-    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
-    facts = &ctx->engine->conf.facts;
-    text = vlm_json_text(field);
-
-    *only = vlm_json_text(vlm_json_get(vlm_json_get(field, "function"),
-                                       "name"));
-    if (*only == NULL) {
-        *only = vlm_json_text(vlm_json_get(field, "name"));
-    }
-
-    if (vlm_json_is_null(field) || (text && ngx_strcmp(text, "auto") == 0)) {
-        return NGX_OK;
-    }
-
-    if (*only == NULL && (text == NULL || ngx_strcmp(text, "required") != 0)) {
-        ngx_http_vlm_fail_param(ctx, "tool_choice");
-
-        return ngx_http_vlm_fail_input(ctx, "tool_choice is neither \"none\", "
-                                       "\"auto\", \"required\" nor a "
-                                       "function with a name");
-    }
-
-    t->demanded = 1;
-
-    (void) snprintf(t->tail, sizeof(t->tail), "%s", facts->call);
+    ngx_http_vlm_messages_tools(ngx_http_vlm_asked(ctx), text);
 
     return NGX_OK;
 }
@@ -177,8 +107,6 @@ ngx_http_vlm_tools_choice(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field,
 static ngx_int_t
 ngx_http_vlm_tools_compile(ngx_http_vlm_ctx_t *ctx)
 {
-    int                    rc;
-    char                   text[2][128];
     vlm_err_t             *err;
     vlm_json_t            *list;
     vlm_facts_t           *facts;
@@ -199,24 +127,15 @@ ngx_http_vlm_tools_compile(ngx_http_vlm_ctx_t *ctx)
                                   VLM_FORM_TOOLS, err);
 
     if (t->grammar && !t->single) {
+        list = vlm_tools_between(facts->call, facts->call_end);
 
-        (void) snprintf(text[0], sizeof(text[0]), "\n%s", facts->call_end);
-        (void) snprintf(text[1], sizeof(text[1]), "\n%s\n%s", facts->call_end,
-                        facts->call);
-
-        list = vlm_json_make('[');
-
-        rc = list == NULL
-             || vlm_json_take(list, NULL, vlm_json_make_text(text[0])) != 0
-             || vlm_json_take(list, NULL, vlm_json_make_text(text[1])) != 0;
-
-        t->between = rc ? NULL : vlm_grammar_make(ctx->engine->life.vlm, list,
-                                                  VLM_FORM_CHOICE, err);
-        vlm_json_free(list);
-
-        if (rc) {
+        if (list == NULL) {
             return ngx_http_vlm_fail_memory(ctx, "the tools");
         }
+
+        t->between = vlm_grammar_make(ctx->engine->life.vlm, list,
+                                      VLM_FORM_CHOICE, err);
+        vlm_json_free(list);
     }
 
     if (t->grammar && (t->single || t->between)) {
@@ -234,7 +153,7 @@ ngx_int_t
 ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     const char *name, const char *choice)
 {
-    const char            *text, *only;
+    const char            *text;
     const vlm_json_t      *list, *field;
     ngx_http_vlm_asked_t  *in;
 
@@ -261,10 +180,7 @@ ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
         return ngx_http_vlm_fail_input(ctx, "tools are not an array");
     }
 
-    if (ngx_http_vlm_tools_choice(ctx, field, &only) != NGX_OK
-        || ngx_http_vlm_tools_check(ctx, list, only) != NGX_OK
-        || ngx_http_vlm_tools_text(ctx, list) != NGX_OK)
-    {
+    if (ngx_http_vlm_tools_take(ctx, list, field) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -307,15 +223,6 @@ ngx_http_vlm_tools_sampling(ngx_http_vlm_ctx_t *ctx)
     }
 
     return NGX_OK;
-}
-
-
-void
-ngx_http_vlm_tools_free(ngx_http_vlm_tools_t *t)
-{
-    vlm_json_free(t->list);
-    vlm_grammar_free(t->grammar);
-    vlm_grammar_free(t->between);
 }
 
 
@@ -382,31 +289,6 @@ ngx_http_vlm_tools_next(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last,
 
     return vlm_calls_next(&in->tools.calls, (char *) ctx->out.answer.data,
                           ctx->out.answer.len, last, piece);
-}
-
-
-void
-ngx_http_vlm_tools_arguments(vlm_json_out_t *w, const vlm_calls_piece_t *piece,
-    ngx_uint_t text)
-{
-    vlm_json_out_t  a;
-
-    vlm_json_init(&a, NGX_HTTP_VLM_MESSAGES_TEXT);
-    vlm_calls_arguments(&a, piece->arguments);
-
-    if (a.failed) {
-        w->failed = 1;
-
-    } else if (text) {
-        vlm_json_add_text(w, "arguments", a.data, a.len);
-
-    } else {
-        vlm_json_put_key(w, "arguments");
-        vlm_json_put_raw(w, a.data, a.len);
-        w->comma = 1;
-    }
-
-    vlm_json_release(&a);
 }
 
 

@@ -87,21 +87,30 @@ static void
 ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     u_char       lora[NGX_INT64_LEN + sizeof("lora m, ")];
+    u_char       encoder[NGX_INT64_LEN + sizeof("encoder m in RAM, ")];
     vlm_plan_t  *plan;
 
     plan = &eng->conf.plan;
     lora[0] = '\0';
+    encoder[0] = '\0';
 
     if (plan->lora) {
         *ngx_sprintf(lora, "lora %uLm, ", vlm_mib(plan->lora)) = '\0';
     }
 
+    if (plan->encoder) {
+        *ngx_sprintf(encoder, "encoder %uLm%s, ", vlm_mib(plan->encoder),
+                     plan->device ? " in RAM" : "")
+            = '\0';
+    }
+
     ngx_http_vlm_check_show(cf, eng, "%uLm planned (weights %uLm, vision %uLm, "
-                            "%skv %uLm, workspace %uLm, device %uLm)%s, "
+                            "%skv %uLm, workspace %uLm, %sdevice %uLm)%s, "
                             "thinking %s%s", vlm_mib(plan->total),
                             vlm_mib(plan->weights), vlm_mib(plan->vision),
                             lora, vlm_mib(plan->kv),
-                            vlm_mib(plan->workspace), vlm_mib(plan->device),
+                            vlm_mib(plan->workspace), encoder,
+                            vlm_mib(plan->device),
                             eng->conf.vlm.memory ? ""
                                                  : ", memory is not bounded",
                             eng->conf.thinking ? "on" : "off",
@@ -164,6 +173,11 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     }
 
     ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (eng->conf.documents.on) {
+        eng->conf.vlm.encoder = eng->conf.documents.encoding.weights
+                                + eng->conf.documents.encoding.workspace;
+    }
 
     if (vlm_plan(&eng->conf.vlm, &eng->conf.plan, &err) != 0
         || vlm_facts(&eng->conf.vlm, &eng->conf.facts, &err) != 0)
@@ -234,17 +248,50 @@ ngx_http_vlm_check_user(ngx_http_vlm_engine_t *eng, char *name)
 }
 
 
-/* opens and reads every file that a worker does; writes the first error to
-   fd */
+/* OCR needs a library, data, and the memory of a reader: a page is tried */
+
+static int
+ngx_http_vlm_check_ocr(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    vlm_reader_t  reader;
+
+    if (!eng->conf.documents.on || eng->conf.documents.languages == NULL) {
+        return 0;
+    }
+
+    ngx_http_vlm_reading_prepare(eng, &reader);
+
+    return vlm_reader_ocr(&reader, err);
+}
+
+
+/* opens and reads every file that a worker does */
+
+static ngx_int_t
+ngx_http_vlm_check_read(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    vlm_plan_t                      plan;
+    ngx_http_vlm_documents_conf_t  *documents;
+
+    documents = &eng->conf.documents;
+
+    return vlm_open(&eng->conf.vlm, err)
+           && vlm_plan(&eng->conf.vlm, &plan, err) == 0
+           && (!documents->on || !documents->hybrid
+               || ngx_http_vlm_encoding_open(documents->encoder, err))
+           && ngx_http_vlm_check_ocr(eng, err) == 0
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+/* in a process of its own: writes the first error to fd */
 
 static void
 ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
 {
-    vlm_t            *vlm;
     u_char            text[NGX_MAX_CONF_ERRSTR], *p;
     ngx_int_t         other;
     vlm_err_t         err;
-    vlm_plan_t        plan;
     ngx_core_conf_t  *ccf;
 
     ngx_memzero(&err, sizeof(vlm_err_t));
@@ -253,9 +300,8 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
                                            ngx_core_module);
 
     other = ngx_http_vlm_check_user(eng, ccf->username);
-    vlm = vlm_open(&eng->conf.vlm, &err);
 
-    if (vlm && vlm_plan(&eng->conf.vlm, &plan, &err) == 0) {
+    if (ngx_http_vlm_check_read(eng, &err) == NGX_OK) {
         return;
     }
 

@@ -156,7 +156,9 @@ ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
 /*
  * nginx's "default" pool, and one of our own, which runs no other module's
  * tasks.  It has a thread for every request that is prepared, for every slot,
- * whose turn is stored, and for the lock's files.
+ * whose turn is stored, for every document that is read and as many pages that
+ * are drawn for people and for prompts, for their vectors, and for the lock's
+ * files.
  */
 
 static char *
@@ -183,7 +185,10 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     rv = ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_pool_text,
                            &eng->name,
-                           eng->conf.prepare + 2 + eng->conf.vlm.slots);
+                           eng->conf.prepare + 2 + eng->conf.vlm.slots
+                           + (eng->conf.documents.on
+                              ? 3 * eng->conf.documents.jobs
+                                + eng->conf.documents.hybrid : 0));
     *cf = saved;
 
     if (rv != NGX_CONF_OK) {

@@ -48,10 +48,14 @@ char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 ngx_int_t ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
 
 
-/* ---- paths.c: store, socket, locks: paths and their errors --------------- */
+/* ---- paths.c: store, socket, locks, vlm-pdf: paths and their errors ------ */
 
 char *ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+
+/* sets the languages of OCR; NGX_ERROR: the value names none */
+
+ngx_int_t ngx_http_vlm_paths_ocr(ngx_http_vlm_engine_t *eng, ngx_str_t *value);
 
 
 #endif /* _NGX_HTTP_VLM_CONF_H_INCLUDED_ */

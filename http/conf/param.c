@@ -1,416 +1,15 @@
 
 /*
- * The parameters of vlm_engine { }: a function for each kind of value, and for
- * the parameters that need one of their own; the table, which has the bounds
- * and the error message of each value; the reading of a line.
+ * The parameters of vlm_engine { }: the table, which has the bounds and the
+ * error message of each value, and the reading of a line.
  */
 
 
-#include "conf.h"
+#include "param.h"
 
 
 #define NGX_HTTP_VLM_DAY  (24 * 3600 * 1000)       /* ms */
 #define NGX_HTTP_VLM_ANY  NGX_MAX_OFF_T_VALUE      /* no upper bound */
-
-
-/* the block that is read */
-
-typedef struct ngx_http_vlm_param_s  ngx_http_vlm_param_t;
-
-typedef struct {
-    ngx_conf_t                   *cf;
-    ngx_http_vlm_engine_t        *engine;
-    const ngx_http_vlm_param_t   *row;         /* of the value at hand */
-    u_char                       *seen;        /* [rows] */
-} ngx_http_vlm_param_ctx_t;
-
-typedef char *ngx_http_vlm_param_set_t(ngx_http_vlm_param_ctx_t *ctx,
-    ngx_str_t *value);
-
-
-/* a row of the table: a parameter, or another value of the one above it */
-
-struct ngx_http_vlm_param_s {
-    ngx_str_t                     name;        /* or "timeout=" of a value */
-    ngx_uint_t                    max;         /* values of a parameter, 1 to
-                                                  max; 0: a value */
-    ngx_http_vlm_param_set_t     *set;
-    off_t                         low;         /* the least value, */
-    off_t                         high;        /* and the largest */
-    size_t                        offset;      /* of a member of eng->conf, */
-    size_t                        size;        /* and its bytes */
-    void                         *post;        /* the words to choose from */
-    const char                   *error;       /* with "%V", the value */
-};
-
-
-/* the member of eng->conf that a row is for */
-
-#define ngx_http_vlm_param_at(ctx, type)                                      \
-    (*(type *) ((u_char *) &(ctx)->engine->conf + (ctx)->row->offset))
-
-
-static char *
-ngx_http_vlm_param_refuse(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    return ngx_http_vlm_conf_error(ctx->cf, ctx->row->error, value);
-}
-
-
-/* a number, size or time has the bounds of its row, which says where it is
-   kept */
-
-static char *
-ngx_http_vlm_param_keep(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value,
-    off_t n)
-{
-    if (n == NGX_ERROR || n < ctx->row->low || n > ctx->row->high) {
-        return ngx_http_vlm_param_refuse(ctx, value);
-    }
-
-    /* the members of an engine have 32 or 64 bits */
-
-    if (ctx->row->size == sizeof(uint32_t)) {
-        ngx_http_vlm_param_at(ctx, uint32_t) = (uint32_t) n;
-
-    } else {
-        ngx_http_vlm_param_at(ctx, uint64_t) = (uint64_t) n;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_num(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    return ngx_http_vlm_param_keep(ctx, value,
-                                   ngx_atoi(value->data, value->len));
-}
-
-
-static char *
-ngx_http_vlm_param_size(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    return ngx_http_vlm_param_keep(ctx, value,
-                                   ngx_parse_offset(value));
-}
-
-
-static char *
-ngx_http_vlm_param_msec(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    return ngx_http_vlm_param_keep(ctx, value,
-                                   ngx_parse_time(value, 0));
-}
-
-
-static char *
-ngx_http_vlm_param_sec(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    return ngx_http_vlm_param_keep(ctx, value,
-                                   ngx_parse_time(value, 1));
-}
-
-
-/* a fraction: its bounds are in millionths */
-
-static char *
-ngx_http_vlm_param_float(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    char       *rv;
-    ngx_int_t   n;
-
-    n = ngx_atofp(value->data, value->len, 6);
-
-    rv = ngx_http_vlm_param_keep(ctx, value, n);
-
-    ngx_http_vlm_param_at(ctx, float) = (float) (n / 1e6);
-
-    return rv;
-}
-
-
-/* one of the words in the row's post */
-
-static char *
-ngx_http_vlm_param_word(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ngx_conf_enum_t  *e;
-
-    for (e = ctx->row->post; e->name.len; e++) {
-
-        if (ngx_strcmp(e->name.data, value->data) == 0) {
-
-            if (ctx->row->size) {
-                ngx_http_vlm_param_at(ctx, ngx_uint_t) = e->value;
-            }
-
-            return NGX_CONF_OK;
-        }
-    }
-
-    return ngx_http_vlm_param_refuse(ctx, value);
-}
-
-
-static char *
-ngx_http_vlm_param_path(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ngx_str_t  path;
-
-    path = *value;
-
-    if (ngx_conf_full_name(ctx->cf->cycle, &path, 0) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_http_vlm_param_at(ctx, char *) = (char *) path.data;
-
-    return NGX_CONF_OK;
-}
-
-
-/* text with variables; only for the first value of a parameter */
-
-static char *
-ngx_http_vlm_param_text(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ngx_command_t  cmd;
-
-    ngx_memzero(&cmd, sizeof(ngx_command_t));
-    cmd.offset = ctx->row->offset;
-
-    return ngx_http_set_complex_value_slot(ctx->cf, &cmd, &ctx->engine->conf);
-}
-
-
-/*
- * A thread pool by its name.  nginx reports "unknown thread pool "vlm" in
- * FILE:LINE" when it has read all: the text in place of the file's name adds
- * the remedy.
- */
-
-static char *
-ngx_http_vlm_param_pool(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ngx_conf_t       *cf;
-    ngx_conf_file_t  *saved, file;
-
-    if (ngx_strcmp(value->data, "default") == 0) {
-        return ngx_http_vlm_param_refuse(ctx, value);
-    }
-
-    cf = ctx->cf;
-    saved = cf->conf_file;
-    file = *saved;
-
-    if (ngx_http_vlm_format(cf->pool, &file.file.name, "vlm_engine \"%V\", add "
-                            "\"thread_pool %V threads=1;\" in front of http "
-                            "{ }: %V", &ctx->engine->name, value,
-                            &saved->file.name)
-        != NGX_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    cf->conf_file = &file;
-    ctx->engine->pool = ngx_thread_pool_add(cf, value);
-    cf->conf_file = saved;
-
-    return ctx->engine->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
-
-
-static char *
-ngx_http_vlm_param_alias(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ngx_str_t                   *name;
-    ngx_http_vlm_engine_conf_t  *conf;
-
-    conf = &ctx->engine->conf;
-
-    if (value->len == 0) {
-        return ngx_http_vlm_conf_error(ctx->cf, "alias \"\" in vlm_engine "
-                                       "\"%V\": a name has 1 character or "
-                                       "more", &ctx->engine->name);
-    }
-
-    if (value->len == 1 && value->data[0] == '*') {
-        conf->any_name = 1;
-        return NGX_CONF_OK;
-    }
-
-    if (conf->aliases == NULL) {
-        conf->aliases = ngx_array_create(ctx->cf->pool, 4, sizeof(ngx_str_t));
-    }
-
-    name = conf->aliases ? ngx_array_push(conf->aliases) : NULL;
-    if (name == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    *name = *value;
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_weights(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    vlm_err_t  err;
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    return vlm_weights_find((char *) value->data,
-                            &ctx->engine->conf.vlm.weights, &err)
-           == 0 ? NGX_CONF_OK
-                : ngx_http_vlm_conf_error(ctx->cf, "%s", err.text);
-}
-
-
-static char *
-ngx_http_vlm_param_device(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    if (ngx_strcmp(value->data, "cpu") != 0
-        && ngx_strcmp(value->data, "auto") != 0
-        && ngx_strcmp(value->data, "cuda") != 0
-        && (ngx_strncmp(value->data, "cuda:", 5) != 0
-            || ngx_atoi(value->data + 5, value->len - 5) == NGX_ERROR))
-    {
-        return ngx_http_vlm_param_refuse(ctx, value);
-    }
-
-    ctx->engine->conf.vlm.device = (char *) value->data;
-
-    return NGX_CONF_OK;
-}
-
-
-/* the second value: "retry=" or "ops=", each for one device */
-
-static char *
-ngx_http_vlm_param_device_value(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    char        *rv;
-    ngx_str_t   *values;
-    const char  *device;
-
-    if (ctx->row->name.len) {
-        rv = ngx_http_vlm_param_msec(ctx, value);
-        device = "auto";
-
-    } else {
-        rv = ngx_http_vlm_param_word(ctx, value);
-        device = "cpu";
-        ctx->engine->conf.vlm.ops = (char *) value->data + sizeof("ops=") - 1;
-    }
-
-    values = ctx->cf->args->elts;
-
-    return rv != NGX_CONF_OK || ngx_strcmp(values[1].data, device) == 0
-           ? rv : ngx_http_vlm_conf_error(ctx->cf, "\"%V\" is for device %s, "
-                                          "not \"%V\"", &values[2], device,
-                                          &values[1]);
-}
-
-
-static char *
-ngx_http_vlm_param_priority(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ngx_http_complex_value_t  *cv;
-
-    if (ngx_http_vlm_param_text(ctx, value) != NGX_CONF_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    cv = ctx->engine->conf.rank.priority;
-
-    if (cv->lengths == NULL && ngx_strcmp(value->data, "0") != 0
-        && ngx_strcmp(value->data, "normal") != 0
-        && ngx_http_vlm_order_priority(&cv->value) == 0)
-    {
-        ngx_conf_log_error(NGX_LOG_WARN, ctx->cf, 0, ctx->row->error,
-                           &cv->value);
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_breaker_off(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    return ctx->cf->args->nelts > 2
-           ? ngx_http_vlm_param_refuse(ctx, value)
-           : ngx_http_vlm_param_word(ctx, value);
-}
-
-
-static char *
-ngx_http_vlm_param_cache(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ctx->engine->conf.cache_set = 1;
-
-    return ngx_strcmp(value->data, "off") == 0
-           ? NGX_CONF_OK : ngx_http_vlm_param_path(ctx, value);
-}
-
-
-static char *
-ngx_http_vlm_param_lora(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    if (ngx_strcmp(value->data, "off") != 0) {
-        return ngx_http_vlm_param_path(ctx, value);
-    }
-
-    return ctx->cf->args->nelts > 2
-           ? ngx_http_vlm_conf_error(ctx->cf, "lora off takes no other value")
-           : NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_store(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ctx->engine->conf.store_dir = *value;
-
-    return ngx_http_vlm_paths_store(ctx->cf, ctx->engine);
-}
-
-
-static char *
-ngx_http_vlm_param_store_max(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    if (ngx_strcmp(value->data, "off") != 0) {
-        return ngx_http_vlm_param_size(ctx, value);
-    }
-
-    ctx->engine->conf.store_max = 0;
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_socket(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
-{
-    ngx_str_t  *path;
-
-    path = &ctx->engine->conf.socket;
-
-    *path = *value;
-    ctx->engine->conf.socket_line = ctx->cf->conf_file->line;
-
-    if (ngx_strncmp(path->data, "unix:", 5) == 0) {
-        path->data += 5;
-        path->len -= 5;
-    }
-
-    return ngx_conf_full_name(ctx->cf->cycle, path, 0) == NGX_OK
-           ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
 
 
 static ngx_conf_enum_t  ngx_http_vlm_ops[] = {
@@ -456,6 +55,20 @@ static ngx_conf_enum_t  ngx_http_vlm_tools[] = {
 static ngx_conf_enum_t  ngx_http_vlm_reload[] = {
     { ngx_string("wait"), 0 },
     { ngx_string("overlap"), 1 },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_vlm_retrieval[] = {
+    { ngx_string("bm25"), 0 },
+    { ngx_string("hybrid"), 1 },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_vlm_sandbox[] = {
+    { ngx_string("landlock"), 0 },
+    { ngx_string("seccomp"), 1 },
     { ngx_null_string, 0 }
 };
 
@@ -652,6 +265,56 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
     { ngx_string("socket"), 1, .set = ngx_http_vlm_param_socket },
 
+    { ngx_string("documents"), 12, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(documents.on), .post = ngx_http_vlm_on_off,
+      .error = "documents \"%V\" is not on or off" },
+    { ngx_string("file="), 0, ngx_http_vlm_param_size, 1024, 1024 * 1024 * 1024,
+      ngx_http_vlm_at(documents.file),
+      .error = "documents file \"%V\" is not a size from 1k to 1g" },
+    { ngx_string("pages="), 0, ngx_http_vlm_param_num, 1, 10000,
+      ngx_http_vlm_at(documents.pages),
+      .error = "documents pages \"%V\" is not a number from 1 to 10000" },
+    { ngx_string("characters="), 0, ngx_http_vlm_param_size, 1000,
+      64 * 1024 * 1024, ngx_http_vlm_at(documents.characters),
+      .error = "documents characters \"%V\" is not a number from 1000 to 64m" },
+    { ngx_string("memory="), 0, ngx_http_vlm_param_size, 128 * 1024 * 1024,
+      (off_t) 64 * 1024 * 1024 * 1024, ngx_http_vlm_at(documents.memory),
+      .error = "documents memory \"%V\" is not a size from 128m to 64g" },
+    { ngx_string("time="), 0, ngx_http_vlm_param_sec, 1, 3600,
+      ngx_http_vlm_at(documents.seconds),
+      .error = "documents time \"%V\" is not a time from 1s to 1h" },
+    { ngx_string("ocr="), 0, .set = ngx_http_vlm_param_ocr,
+      .error = "documents ocr \"%V\" is not on, off or languages as \"eng\" or "
+               "\"deu+eng\"" },
+    { ngx_string("ocr_time="), 0, ngx_http_vlm_param_sec, 1, 3600,
+      ngx_http_vlm_at(documents.ocr_seconds),
+      .error = "documents ocr_time \"%V\" is not a time from 1s to 1h" },
+    { ngx_string("jobs="), 0, ngx_http_vlm_param_num, 1, 16,
+      ngx_http_vlm_at(documents.jobs),
+      .error = "documents jobs \"%V\" is not a number from 1 to 16" },
+    { ngx_string("helper="), 0, .set = ngx_http_vlm_param_path,
+      ngx_http_vlm_at(documents.helper) },
+    { ngx_string("legacy="), 0, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(documents.legacy), .post = ngx_http_vlm_on_off,
+      .error = "documents legacy \"%V\" is not on or off" },
+    { ngx_string("sandbox="), 0, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(documents.seccomp), .post = ngx_http_vlm_sandbox,
+      .error = "documents sandbox \"%V\" is not landlock or seccomp" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in documents, which takes file=size, "
+               "pages=number, characters=number, memory=size, time=time, "
+               "ocr=on, ocr_time=time, jobs=number, helper=path, legacy=on and "
+               "sandbox=seccomp" },
+
+    { ngx_string("retrieval"), 2, .set = ngx_http_vlm_param_retrieval,
+      ngx_http_vlm_at(documents.hybrid), .post = ngx_http_vlm_retrieval,
+      .error = "retrieval \"%V\" is not bm25 or hybrid" },
+    { ngx_string("model="), 0, .set = ngx_http_vlm_param_encoder,
+      ngx_http_vlm_at(documents.encoder) },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in retrieval, which is bm25, or hybrid "
+               "with model=path" },
+
     { ngx_string("prepare"), 1, .set = ngx_http_vlm_param_refuse,
       .error = "the parameter \"prepare\" was removed: the number is computed "
                "from the processors; delete this line" },
@@ -836,6 +499,14 @@ ngx_http_vlm_param_block(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     eng->conf.store_max = (off_t) 10 * 1024 * 1024 * 1024;
     eng->conf.thinking = NGX_CONF_UNSET_UINT;
     eng->conf.tools = NGX_HTTP_VLM_TOOLS_CALL;
+
+    eng->conf.documents.file = 20 * 1024 * 1024;
+    eng->conf.documents.pages = 200;
+    eng->conf.documents.characters = 400 * 1024;
+    eng->conf.documents.memory = 512 * 1024 * 1024;
+    eng->conf.documents.seconds = 30;
+    eng->conf.documents.ocr_seconds = 60;
+    eng->conf.documents.jobs = 1;
 
     eng->conf.sampling.temperature = NGX_CONF_UNSET;
     eng->conf.sampling.top_k = (uint32_t) NGX_CONF_UNSET;

@@ -1,8 +1,8 @@
 
 /*
- * The paths of an engine: the store, the socket, the locks.  They are checked
- * while the configuration is read, so that an error names its line and nginx
- * keeps its current configuration.
+ * The paths of an engine: the store, the socket, the locks, vlm-pdf.  They are
+ * checked while the configuration is read, so that an error names its line and
+ * nginx keeps its current configuration.
  */
 
 
@@ -88,6 +88,128 @@ ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
+/* "on" is English, the one language that Tesseract always has; the names are
+   parts of a path */
+
+ngx_int_t
+ngx_http_vlm_paths_ocr(ngx_http_vlm_engine_t *eng, ngx_str_t *value)
+{
+    char  *names;
+
+    names = (char *) value->data;
+
+    if (value->len == 0 || value->len > VLM_PDF_LANGUAGES_MAX
+        || strspn(names, VLM_PDF_LANGUAGES) != value->len)
+    {
+        return NGX_ERROR;
+    }
+
+    eng->conf.documents.languages = ngx_strcmp(names, "on") == 0 ? "eng"
+                                    : ngx_strcmp(names, "off") == 0 ? NULL
+                                    : names;
+
+    return NGX_OK;
+}
+
+
+/* beside the module, where "make documents" builds it; NULL: the module is
+   within an nginx that was started by its name alone */
+
+static char *
+ngx_http_vlm_paths_beside(ngx_conf_t *cf)
+{
+    Dl_info    info;
+    ngx_str_t  path;
+    char      *slash;
+
+    if (dladdr(&ngx_http_vlm_module, &info) == 0) {
+        return NULL;
+    }
+
+    slash = strrchr(info.dli_fname, '/');
+
+    if (slash == NULL
+        || ngx_http_vlm_format(cf->pool, &path, "%*s/vlm-pdf",
+                               (size_t) (slash - info.dli_fname),
+                               info.dli_fname)
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return (char *) path.data;
+}
+
+
+/* without "helper" vlm-pdf is beside the module, or where "make install" and
+   the packages put it */
+
+static char *
+ngx_http_vlm_paths_find_helper(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    char       *beside, *installed;
+    ngx_err_t   err;
+
+    installed = NGX_HTTP_VLM_LIBEXEC "/vlm-pdf";
+    beside = ngx_http_vlm_paths_beside(cf);
+
+    if (beside && access(beside, X_OK) == 0) {
+        eng->conf.documents.helper = beside;
+        return NGX_CONF_OK;
+    }
+
+    err = beside ? ngx_errno : NGX_ENOENT;
+
+    if (access(installed, X_OK) == 0) {
+        eng->conf.documents.helper = installed;
+        return NGX_CONF_OK;
+    }
+
+    /* one that is there says more than one that is not */
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, err == NGX_ENOENT ? ngx_errno : err,
+                       "vlm_engine \"%V\": documents needs vlm-pdf, but "
+                       "neither \"%s\" nor \"%s\" can be run: \"make "
+                       "documents\" builds it, helper=path says where it is",
+                       &eng->name, beside ? beside : "vlm-pdf", installed);
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_vlm_paths_helper(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_documents_conf_t  *documents;
+
+    documents = &eng->conf.documents;
+
+    if (documents->helper == NULL) {
+
+        if (ngx_http_vlm_paths_find_helper(cf, eng) != NGX_CONF_OK) {
+            return NGX_CONF_ERROR;
+        }
+
+    } else if (access(documents->helper, X_OK) == -1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "vlm_engine \"%V\": \"%s\" cannot be run, which "
+                           "reads the documents: \"make documents\" builds "
+                           "it, helper=path says where it is", &eng->name,
+                           documents->helper);
+        return NGX_CONF_ERROR;
+    }
+
+    if (!documents->seccomp && !vlm_reader_landlock()) {
+        return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": this kernel has "
+                                       "no Landlock, which keeps the reader of "
+                                       "documents from files: \"documents on "
+                                       "sandbox=seccomp\" does without",
+                                       &eng->name);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
 /* at the end of the block: sets defaults and what follows from other
    parameters */
 
@@ -129,6 +251,12 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         && ngx_http_vlm_format(cf->pool, &eng->conf.socket, "%V/%V.sock",
                                &eng->conf.store_dir, &eng->name)
            != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (eng->conf.documents.on && ngx_process != NGX_PROCESS_SIGNALLER
+        && ngx_http_vlm_paths_helper(cf, eng) != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }

@@ -72,10 +72,8 @@ ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->place.probe) {
-        ctx->place.probe = 0;
-        ctx->engine->zone->breaker.probe = 0;
-    }
+    ctx->place.probe = 0;
+    ctx->engine->zone->breaker.probe = 0;
 }
 
 

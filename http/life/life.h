@@ -106,6 +106,9 @@ ngx_uint_t ngx_http_vlm_zone_gone(ngx_http_vlm_shm_t *shm);
 void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_state_e state, const char *reason);
 void ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng);
+
+/* the queue's numbers: once in a turn of the loop in which they changed */
+
 void ngx_http_vlm_zone_queue(ngx_http_vlm_engine_t *eng);
 
 /* the texts of the zone are written and read under its lock: a copy of all */
@@ -164,10 +167,10 @@ ngx_uint_t ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng,
     u_char *buf, size_t size);
 
 /* the designated worker: ..._enter() as a request is admitted, perhaps as the
-   probe, ..._leave() as it ends */
+   probe, ..._leave() as a probe ends */
 
 void ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);  /* idempotent */
+void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);
 
 /* the engine has failed, or answered */
 
@@ -183,7 +186,7 @@ uint64_t ngx_http_vlm_poison_hash(const u_char *data, size_t len);
 ngx_uint_t ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng,
     uint64_t hash);
 void ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
-void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);     /* idempotent */
+void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);
 
 /* a starting worker has found its predecessor dead */
 
@@ -194,7 +197,7 @@ void ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng);
 
 extern const char *const  ngx_http_vlm_refusal_names[];
 extern const char *const  ngx_http_vlm_stage_names[];
-extern const ngx_msec_t   ngx_http_vlm_bounds[];   /* of buckets, in ms */
+extern const uint64_t  ngx_http_vlm_bounds[];   /* of buckets, in ms */
 
 /* any thread */
 
@@ -230,6 +233,69 @@ ngx_uint_t ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng);
 /* in the designated worker; does nothing unless the store has bounds */
 
 void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle);
+
+
+/* ---- reading.c: documents ------------------------------------------------ */
+
+/* in the designated worker; does nothing without "documents on" */
+
+void ngx_http_vlm_reading_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+
+/* any thread of any process: there is a document to read; and the numbers in
+   the zone, after a document was added, read or removed */
+
+void ngx_http_vlm_reading_added(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_reading_count(ngx_http_vlm_engine_t *eng);
+
+/* any thread: a reader as configured, which stops when the worker exits; the
+   caller sets fd, frame, data, and the picture */
+
+void ngx_http_vlm_reading_prepare(ngx_http_vlm_engine_t *eng,
+    vlm_reader_t *reader);
+int ngx_http_vlm_reading_stops(void *data);
+
+/* the level at which a reader's end is logged: NGX_LOG_WARN for a forbidden
+   system call and a crash, which a file made to attack the reader causes */
+
+ngx_uint_t ngx_http_vlm_reading_level(const vlm_err_t *err);
+
+/* of vlm_document_state_t */
+
+extern const char *const
+    ngx_http_vlm_document_states[NGX_HTTP_VLM_DOCUMENT_STATES];
+
+/* the names of the walls around the reader, for health and the log */
+
+const char *ngx_http_vlm_reading_walls(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- encoding.c: vectors of documents ------------------------------------ */
+
+/* as vlm_embedder_plan() and vlm_embedder_open(), with the server's settings */
+
+int ngx_http_vlm_encoding_plan(const char *dir, vlm_embedder_plan_t *plan,
+    vlm_err_t *err);
+vlm_embedder_t *ngx_http_vlm_encoding_open(const char *dir, vlm_err_t *err);
+
+/* in the designated worker; does nothing without "retrieval hybrid"; stop:
+   no thread runs any more */
+
+void ngx_http_vlm_encoding_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_encoding_stop(ngx_http_vlm_engine_t *eng);
+
+/* of a copy of the zone, in any worker */
+
+ngx_http_vlm_encoder_e ngx_http_vlm_encoding_state(ngx_http_vlm_shm_t *shm);
+
+/* any thread: the model of vectors that questions can be compared with, 0:
+   there is none (yet); if there is one, the vector of a question, rounded, into
+   values [dim], and its scale; 0, or -1 and err */
+
+int64_t ngx_http_vlm_encoding_model(ngx_http_vlm_engine_t *eng);
+int ngx_http_vlm_encoding_question(ngx_http_vlm_engine_t *eng, const char *text,
+    size_t len, int8_t *values, size_t dim, float *scale, vlm_err_t *err);
 
 
 /* ---- socket.c: the socket of the hop ------------------------------------- */

@@ -43,7 +43,7 @@ const char *const  ngx_http_vlm_stage_names[] = {
 };
 
 
-const ngx_msec_t  ngx_http_vlm_bounds[NGX_HTTP_VLM_BUCKETS - 1] = {
+const uint64_t  ngx_http_vlm_bounds[NGX_HTTP_VLM_BUCKETS - 1] = {
     1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000,
     120000
 };

@@ -56,6 +56,10 @@ ngx_http_vlm_sweep_run(void *data, ngx_log_t *log)
     if (sw->swept.sessions) {
         (void) ngx_http_vlm_zone_sessions(eng, NULL);
     }
+
+    if (sw->swept.documents) {
+        ngx_http_vlm_reading_count(eng);
+    }
 }
 
 
@@ -74,11 +78,12 @@ ngx_http_vlm_sweep_done(ngx_event_t *ev)
         ngx_http_vlm_log(NGX_LOG_ERR, ev->log, 0, eng, "%s", sw->err.text);
     }
 
-    if (swept->sessions || swept->files) {
+    if (swept->sessions || swept->files || swept->documents) {
         ngx_http_vlm_log(NGX_LOG_NOTICE, ev->log, 0, eng, "removed from the "
-                         "store: %uL sessions, %uL files of %uL bytes; %uL "
-                         "bytes of files stay", swept->sessions, swept->files,
-                         swept->bytes, swept->left);
+                         "store: %uL sessions, %uL files and %uL documents "
+                         "of %uL bytes; %uL bytes stay", swept->sessions,
+                         swept->files, swept->documents, swept->bytes,
+                         swept->left);
     }
 
     if (!ngx_exiting) {

@@ -74,6 +74,9 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
             eng[i]->budget.total = 0;
         }
 
+        ngx_queue_init(&eng[i]->drawing.waiting);
+        (void) pthread_mutex_init(&eng[i]->drawing.lock, NULL);
+
         eng[i]->store = vlm_store_open((char *) eng[i]->conf.store_dir.data);
 
         if (eng[i]->store == NULL) {
@@ -85,6 +88,8 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
             ngx_http_vlm_device_choose(eng[i]);
             ngx_http_vlm_engine_start(eng[i], cycle);
             ngx_http_vlm_sweep_start(eng[i], cycle);
+            ngx_http_vlm_reading_start(eng[i], cycle);
+            ngx_http_vlm_encoding_start(eng[i], cycle);
         }
     }
 
@@ -114,6 +119,7 @@ ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
 
         if (eng[i]->life.owner) {
             ngx_http_vlm_engine_stop(eng[i]);
+            ngx_http_vlm_encoding_stop(eng[i]);
         }
 
         vlm_store_close(eng[i]->store);

@@ -142,6 +142,8 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     shm->ticked = eng->life.ticked;
     shm->waiting = 0;
     shm->running = 0;
+    shm->documents.encoder = NGX_HTTP_VLM_ENCODER_LOADING;
+    shm->documents.model = 0;
 
     shm->plan = eng->conf.plan;
     shm->taken = 0;
@@ -161,6 +163,7 @@ ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
     if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->waiting = 0;
         eng->zone->running = 0;
+        eng->zone->documents.encoder = NGX_HTTP_VLM_ENCODER_LOADING;
         eng->zone->state = NGX_HTTP_VLM_LOADING;
         eng->zone->filling = 0;
         eng->zone->pid = 0;

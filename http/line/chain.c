@@ -94,10 +94,6 @@ ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx)
     eng = ctx->engine;
     chain = ctx->place.chain;
 
-    if (chain == NULL) {
-        return;
-    }
-
     ctx->place.chain = NULL;
     ngx_queue_remove(&ctx->place.turn);
 

@@ -12,22 +12,6 @@
                                               writes as JSON */
 
 
-/* log-probabilities of a long answer are megabytes */
-
-static ngx_uint_t
-ngx_http_vlm_finish_long(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_out_t  *out;
-
-    out = &ctx->out;
-
-    return ngx_http_vlm_unsent_tokens(ctx) > VLM_JSON_TOKENS
-           || (out->text && (size_t) (out->text->last - out->text->pos)
-                            > NGX_HTTP_VLM_LONG + out->sent
-                              + out->sent_thinking);
-}
-
-
 static void
 ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)
 {
@@ -40,7 +24,8 @@ ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_int_t  rc;
+    ngx_int_t            rc;
+    ngx_http_vlm_out_t  *out;
 
     rc = ctx->dialect->ended ? ctx->dialect->ended(ctx) : NGX_OK;
 
@@ -53,12 +38,20 @@ ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    if (ctx->dialect->store || ngx_http_vlm_finish_long(ctx)) {
-        ngx_http_vlm_finish_store(ctx);
-        return;
-    }
+    out = &ctx->out;
 
-    ngx_http_vlm_finish_answer(ctx);
+    /* log-probabilities of a long answer are megabytes */
+
+    if (ctx->dialect->store
+        || ngx_http_vlm_unsent_tokens(ctx) > VLM_JSON_TOKENS
+        || (out->text && (size_t) (out->text->last - out->text->pos)
+                         > NGX_HTTP_VLM_LONG + out->sent + out->sent_thinking))
+    {
+        ngx_http_vlm_finish_store(ctx);
+
+    } else {
+        ngx_http_vlm_finish_answer(ctx);
+    }
 }
 
 
@@ -71,9 +64,7 @@ ngx_http_vlm_finish_run(void *data)
         ctx->dialect->store(ctx);
     }
 
-    if (!ctx->asking && ctx->error.status == 0
-        && ngx_http_vlm_finish_long(ctx))
-    {
+    if (!ctx->asking && ctx->error.status == 0) {
         ngx_http_vlm_write_answer(ctx);
     }
 }
@@ -182,7 +173,6 @@ ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
         ctx->engine->line.waiting++;
     }
 
-    ngx_http_vlm_zone_queue(ctx->engine);
     ngx_http_vlm_order_insert(ctx);
     ngx_http_vlm_engine_wake(ctx->engine);
 }

@@ -8,20 +8,12 @@
 #include "line.h"
 
 
-void
-ngx_http_vlm_input_parse(void *data)
+static void
+ngx_http_vlm_input_read(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_ctx_t *ctx = data;
-
     uint64_t     bytes;
     vlm_err_t    err;
     vlm_json_t  *json;
-
-    ctx->heavy = 0;
-
-    if (ngx_http_vlm_body_get(ctx) != NGX_OK) {
-        return;
-    }
 
     if (ctx->body.len == 0) {
         ctx->dialect->fields(ctx, NULL);
@@ -59,6 +51,21 @@ ngx_http_vlm_input_parse(void *data)
     }
 
     vlm_budget_give(&ctx->engine->budget, bytes);
+}
+
+
+void
+ngx_http_vlm_input_parse(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->heavy = 0;
+
+    if (ngx_http_vlm_body_get(ctx) == NGX_OK) {
+        ngx_http_vlm_input_read(ctx);
+    }
+
+    ngx_http_vlm_body_free(&ctx->body);
 }
 
 

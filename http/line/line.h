@@ -133,11 +133,12 @@ ngx_uint_t ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng);
 ngx_int_t ngx_http_vlm_order_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
-/* at a request's headers; and its rank, in the order of arrival; NGX_ERROR */
+/* at a request's headers; and its rank, in the order of arrival; NGX_ERROR; its
+   client has one request fewer */
 
 ngx_int_t ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx);    /* idempotent */
+void ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx);
 ngx_uint_t ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one,
     ngx_http_vlm_ctx_t *two);
 
@@ -157,7 +158,7 @@ ngx_uint_t ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx,
    only if heavy is set; NULL: there is none */
 
 void ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
+void ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx);
 ngx_http_vlm_ctx_t *ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng,
     ngx_uint_t heavy);
 
@@ -172,7 +173,7 @@ ngx_uint_t ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx);
 
 /* ---- chain.c: one session, one turn at a time ---------------------------- */
 
-void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* idempotent */
+void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);
 
 /* in the order of its rank: behind earlier requests of its session */
 

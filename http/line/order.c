@@ -418,13 +418,7 @@ ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_client_t  *client;
 
-    ngx_http_vlm_order_remove(ctx);
-
     client = ctx->place.rank.client;
-
-    if (client == NULL) {
-        return;
-    }
 
     ctx->place.rank.client = NULL;
 
@@ -459,11 +453,10 @@ ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->place.rank.in_order) {
-        ctx->place.rank.in_order = 0;
-        ngx_rbtree_delete(&ctx->engine->line.order.waiting[ctx->heavy],
-                          &ctx->place.rank.node);
-    }
+    ctx->place.rank.in_order = 0;
+
+    ngx_rbtree_delete(&ctx->engine->line.order.waiting[ctx->heavy],
+                      &ctx->place.rank.node);
 }
 
 

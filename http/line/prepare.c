@@ -18,7 +18,8 @@
  *
  * conf.prepare bounds the requests that threads work for.  Those with pictures
  * and those with a session may block a thread, so there is one more place for
- * all others, which overtake those that wait for a place.
+ * all others, which overtake those that wait for a place.  A request whose page
+ * is being drawn, which may take seconds, does not count meanwhile.
  */
 
 
@@ -126,8 +127,11 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 static ngx_uint_t
 ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 {
-    return eng->line.n_tasks <= eng->conf.prepare
-           && (!heavy || eng->line.n_heavy < eng->conf.prepare);
+    ngx_uint_t  n;
+
+    n = eng->conf.prepare + eng->drawing.prompts;
+
+    return eng->line.n_tasks <= n && (!heavy || eng->line.n_heavy < n);
 }
 
 
@@ -274,7 +278,8 @@ ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
     ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *last;
 
-    room = eng->conf.vlm.slots + eng->conf.prepare + (ctx->heavy ? 0 : 1);
+    room = eng->conf.vlm.slots + eng->conf.prepare + eng->drawing.prompts
+           + (ctx->heavy ? 0 : 1);
 
     if (eng->line.n_prompts < room) {
         return 1;
@@ -656,6 +661,21 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 }
 
 
+/* a thread that begins to draw a page gives its place back, and no event says
+   so to those that wait for one */
+
+static void
+ngx_http_vlm_prepare_waits(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->conf.documents.on && !ngx_http_vlm_prepare_place(eng, 1)
+        && (eng->line.n_parses
+            || (eng->life.opened && ngx_http_vlm_order_first(eng, 1))))
+    {
+        ngx_http_vlm_prepare_check(eng);
+    }
+}
+
+
 /* called by the handler of line.next only, when no caller holds a request */
 
 void
@@ -665,4 +685,5 @@ ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_prepare_parse(eng);
     ngx_http_vlm_prepare_submit(eng);
     ngx_http_vlm_prepare_prompt(eng);
+    ngx_http_vlm_prepare_waits(eng);
 }

@@ -20,7 +20,7 @@ ngx_http_vlm_queue_cleanup(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    if (ctx->place.counted && ctx->step != NGX_HTTP_VLM_ENDED) {
+    if (ctx->step != NGX_HTTP_VLM_ENDED) {
         ngx_http_vlm_metrics_left(ctx);
     }
 
@@ -97,7 +97,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 
     ngx_queue_insert_tail(&eng->line.requests, &ctx->place.all);
 
-    ctx->place.counted = 1;
+    ctx->place.cleanup = cln;
     ctx->place.receiving = 1;
     eng->line.receiving++;
 
@@ -127,8 +127,6 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
     ctx->place.in_waiting = 1;
     eng->line.waiting++;
     ctx->times.arrived = ngx_current_msec;
-
-    ngx_http_vlm_zone_queue(eng);
 
     /* not cancelable: the timer also keeps an exiting worker alive */
 
@@ -169,8 +167,6 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 
         ngx_add_timer(&ctx->timer, eng->conf.timeout);
     }
-
-    ngx_http_vlm_zone_queue(eng);
 }
 
 
@@ -263,7 +259,7 @@ ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 
     ctx->times.ended = ngx_current_msec;
 
-    if (ctx->place.counted) {
+    if (ctx->place.cleanup) {
         ngx_http_vlm_metrics_ended(ctx, rc);
     }
 
@@ -282,9 +278,11 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    if (!ctx->place.counted) {
+    if (ctx->place.cleanup == NULL) {
         return;
     }
+
+    ngx_http_vlm_engine_wake(eng);
 
     /* its place in the queue is free at once, because new requests are refused
        by it; a slot is free when the engine reports it */
@@ -293,8 +291,6 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
         ctx->place.in_waiting = 0;
         eng->line.waiting--;
     }
-
-    ngx_http_vlm_zone_queue(eng);
 
     ngx_http_vlm_timer_off(&ctx->timer);
 
@@ -321,21 +317,37 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
         eng->line.n_parses--;
     }
 
-    ngx_http_vlm_order_leave(ctx);
+    if (ctx->place.rank.in_order) {
+        ngx_http_vlm_order_remove(ctx);
+    }
+
+    if (ctx->place.rank.client) {
+        ngx_http_vlm_order_leave(ctx);
+    }
+
+    if (ctx->place.chain) {
+        ngx_http_vlm_chain_leave(ctx);
+    }
 
     if (ctx->place.in_prompts) {
         ctx->place.in_prompts = 0;
         eng->line.n_prompts--;
     }
 
-    ngx_http_vlm_poison_end(ctx);
-    ngx_http_vlm_breaker_leave(ctx);
-    ngx_http_vlm_chain_leave(ctx);
+    if (ctx->place.in_flight) {
+        ngx_http_vlm_poison_end(ctx);
+    }
+
+    if (ctx->place.probe) {
+        ngx_http_vlm_breaker_leave(ctx);
+    }
+
     ngx_http_vlm_queue_free(ctx);
 
     ngx_queue_remove(&ctx->place.all);
 
-    ctx->place.counted = 0;
+    ctx->place.cleanup->handler = NULL;
+    ctx->place.cleanup = NULL;
 
     if (ctx->place.receiving) {
         ctx->place.receiving = 0;
@@ -344,8 +356,6 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     } else {
         eng->line.pending--;
     }
-
-    ngx_http_vlm_engine_wake(eng);
 }
 
 
@@ -406,7 +416,6 @@ ngx_http_vlm_queue_free(void *data)
         ctx->dialect->free(ctx);
     }
 
-    ngx_http_vlm_body_free(&ctx->body);
     vlm_json_release(&ctx->out.json);
 
     vlm_prompt_free(ctx->prompt);

@@ -138,6 +138,57 @@ ngx_http_vlm_health_adapters(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
 }
 
 
+/* of vectors, and the pieces that have none yet; false: there is none */
+
+static void
+ngx_http_vlm_health_encoder(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *shm)
+{
+    if (!eng->conf.documents.hybrid) {
+        vlm_json_add_bool(w, "encoder", 0);
+        return;
+    }
+
+    vlm_json_add_open(w, "encoder", '{');
+
+    if (shm->encoder_reason[0]) {
+        vlm_json_add_string(w, "reason", shm->encoder_reason);
+    }
+
+    vlm_json_add_string(w, "state",
+                        ngx_http_vlm_health_names[
+                            ngx_http_vlm_encoding_state(shm)]);
+    vlm_json_add_int(w, "waiting", shm->documents.lacking);
+    vlm_json_shut(w, '}');
+}
+
+
+/* false: off; the numbers of those in each state */
+
+static void
+ngx_http_vlm_health_documents(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *shm)
+{
+    ngx_uint_t  i;
+
+    if (!eng->conf.documents.on) {
+        vlm_json_add_bool(w, "documents", 0);
+        return;
+    }
+
+    vlm_json_add_open(w, "documents", '{');
+    ngx_http_vlm_health_encoder(w, eng, shm);
+
+    for (i = 0; i < NGX_HTTP_VLM_DOCUMENT_STATES; i++) {
+        vlm_json_add_int(w, ngx_http_vlm_document_states[i],
+                         shm->documents.states[i]);
+    }
+
+    vlm_json_add_string(w, "walls", ngx_http_vlm_reading_walls(eng));
+    vlm_json_shut(w, '}');
+}
+
+
 /* bytes */
 
 static void
@@ -145,6 +196,7 @@ ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
 {
     vlm_json_add_open(w, "plan", '{');
     vlm_json_add_int(w, "device", plan->device);
+    vlm_json_add_int(w, "encoder", plan->encoder);
     vlm_json_add_int(w, "kv", plan->kv);
     vlm_json_add_int(w, "lora", plan->lora);
     vlm_json_add_int(w, "total", plan->total);
@@ -193,6 +245,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         vlm_json_add_bool(&w, "filling", 1);
     }
 
+    ngx_http_vlm_health_documents(&w, eng, &shm);
     ngx_http_vlm_health_heartbeat(&w, &shm);
 
     vlm_json_add_text(&w, "model", (char *) eng->name.data, eng->name.len);

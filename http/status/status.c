@@ -3,41 +3,23 @@
  * vlm_status: the zone's counters for Prometheus, or as JSON with
  * "?format=json" or an Accept header that asks for it.  Any worker answers.
  *
- * Both forms come from one walk over the metrics: a metric has one value, or
- * one for each name of a label, or is a histogram.  As Prometheus wants it, the
- * end of a name tells what it is: _total is a counter, and _seconds are kept in
- * ms here.
- *
  * Only clients on this machine are answered, unless the location says
  * from=any.
  */
 
 
 #include "status.h"
+#include "api/metrics.h"
 
 
 #define NGX_HTTP_VLM_STATUS_SIZE  (64 * 1024)
-#define NGX_HTTP_VLM_STATUS_LINE  512
-
-
-/* a metric; or, without help, a value of the last metric's label */
-
-typedef struct {
-    const char                   *name;        /* its end is its unit */
-    const char                   *label;       /* of the values behind it */
-    ngx_uint_t                    value;
-    const char                   *help;
-} ngx_http_vlm_metric_t;
 
 
 typedef struct {
-    vlm_json_out_t                w;
+    vlm_metrics_t                 m;
     ngx_http_vlm_engine_t        *engine;
     ngx_http_vlm_shm_t            shm;
     ngx_http_vlm_state_e          state;
-    ngx_uint_t                    json;
-    const char                   *name;        /* of the metric at hand */
-    const char                   *label;       /* its label, or NULL */
 } ngx_http_vlm_status_t;
 
 
@@ -77,91 +59,6 @@ ngx_http_vlm_status_json(ngx_http_request_t *r)
 
 
 static void
-ngx_http_vlm_status_line(ngx_http_vlm_status_t *st, const char *fmt, ...)
-{
-    u_char    line[NGX_HTTP_VLM_STATUS_LINE], *last;
-    va_list   args;
-
-    va_start(args, fmt);
-    last = ngx_vslprintf(line, line + sizeof(line), fmt, args);
-    va_end(args);
-
-    vlm_json_put_raw(&st->w, (char *) line, last - line);
-}
-
-
-/* a metric with a label lasts until the next one begins */
-
-static void
-ngx_http_vlm_status_begin(ngx_http_vlm_status_t *st, const char *name,
-    const char *type, const char *help, const char *label)
-{
-    if (!st->json) {
-        ngx_http_vlm_status_line(st, "# HELP %s %s\n# TYPE %s %s\n",
-                                 name, help, name, type);
-
-    } else {
-        if (st->label) {
-            vlm_json_shut(&st->w, '}');
-        }
-
-        if (label) {
-            vlm_json_add_open(&st->w, name, '{');
-        }
-    }
-
-    st->name = name;
-    st->label = label;
-}
-
-
-static ngx_uint_t
-ngx_http_vlm_status_unit(const char *name, const char *unit)
-{
-    size_t  len, end;
-
-    len = ngx_strlen(name);
-    end = ngx_strlen(unit);
-
-    return len > end && ngx_strcmp(name + len - end, unit) == 0;
-}
-
-
-static void
-ngx_http_vlm_status_value(ngx_http_vlm_status_t *st, const char *name,
-    ngx_uint_t value)
-{
-    ngx_uint_t  seconds;
-
-    seconds = ngx_http_vlm_status_unit(name, "_seconds");
-
-    /* another worker's clock may be a moment ahead of ours */
-
-    if (seconds && (ngx_msec_int_t) value < 0) {
-        value = 0;
-    }
-
-    if (st->json && seconds) {
-        vlm_json_add_double(&st->w, name, value / 1000.0);
-
-    } else if (st->json) {
-        vlm_json_add_int(&st->w, name, value);
-
-    } else if (seconds) {
-        ngx_http_vlm_status_line(st, "%s %ui.%03ui\n", name, value / 1000,
-                                 value % 1000);
-
-    } else if (st->label) {
-        ngx_http_vlm_status_line(st, "%s{%s=\"%s\"} %ui\n", st->name,
-                                 st->label, name, value);
-
-    } else {
-        ngx_http_vlm_status_line(st, "%s %ui\n", name, value);
-    }
-}
-
-
-static void
 ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st)
 {
     ngx_uint_t               i;
@@ -169,42 +66,35 @@ ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st)
 
     m = &st->shm.metrics;
 
-    ngx_http_vlm_status_begin(st, "vlm_requests_rejected_total", "counter",
+    vlm_metrics_begin(&st->m, "vlm_requests_rejected_total", "counter",
                               "Refused requests by the reason", "reason");
 
     for (i = 1; i < NGX_HTTP_VLM_REFUSALS; i++) {
-        ngx_http_vlm_status_value(st, ngx_http_vlm_refusal_names[i],
+        vlm_metrics_value(&st->m, ngx_http_vlm_refusal_names[i],
                                   m->refused[i]);
     }
 
-    ngx_http_vlm_status_begin(st, "vlm_requests_cancelled_total", "counter",
+    vlm_metrics_begin(&st->m, "vlm_requests_cancelled_total", "counter",
                               "Requests whose client left, by their stage",
                               "stage");
 
     for (i = 0; i < NGX_HTTP_VLM_STAGES; i++) {
-        ngx_http_vlm_status_value(st, ngx_http_vlm_stage_names[i],
+        vlm_metrics_value(&st->m, ngx_http_vlm_stage_names[i],
                                   m->cancelled[i]);
     }
 }
 
 
-/* several labels of one value, and as JSON members of one object */
-
 static void
 ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
 {
-    ngx_uint_t              i;
     const char             *weights;
     ngx_http_vlm_engine_t  *eng;
 
     eng = st->engine;
     weights = vlm_weights_name(eng->conf.vlm.weights);
 
-    struct {
-        const char  *name;
-        const char  *text;
-        size_t       len;
-    } labels[] = {
+    vlm_metric_label_t  labels[] = {
         { "engine", (char *) eng->name.data, eng->name.len },
         { "device", st->shm.device, ngx_strlen(st->shm.device) },
         { "model", (char *) eng->conf.directory.data, eng->conf.directory.len },
@@ -212,55 +102,9 @@ ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
         { "version", VLM_VERSION, sizeof(VLM_VERSION) - 1 }
     };
 
-    ngx_http_vlm_status_begin(st, "vlm_info", "gauge",
-                              "The engine, its model, and what it runs on",
-                              "engine");
-
-    if (!st->json) {
-        vlm_json_put_raw(&st->w, "vlm_info", 8);
-    }
-
-    for (i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
-
-        if (st->json) {
-            vlm_json_put_key(&st->w, labels[i].name);
-
-        } else {
-            ngx_http_vlm_status_line(st, "%c%s=", i ? ',' : '{',
-                                     labels[i].name);
-        }
-
-        /* between quotes, with the same escapes in both */
-
-        vlm_json_put_text(&st->w, labels[i].text, labels[i].len);
-    }
-
-    if (!st->json) {
-        ngx_http_vlm_status_line(st, "} 1\n");
-    }
-}
-
-
-static void
-ngx_http_vlm_status_put(ngx_http_vlm_status_t *st,
-    const ngx_http_vlm_metric_t *metric, ngx_uint_t n)
-{
-    const char  *type;
-
-    for ( /* void */ ; n; n--, metric++) {
-
-        if (metric->help) {
-            type = ngx_http_vlm_status_unit(metric->name, "_total")
-                   ? "counter" : "gauge";
-
-            ngx_http_vlm_status_begin(st, metric->name, type, metric->help,
-                                      metric->label);
-        }
-
-        if (metric->label == NULL) {
-            ngx_http_vlm_status_value(st, metric->name, metric->value);
-        }
-    }
+    vlm_metrics_info(&st->m, "vlm_info",
+                     "The engine, its model, and what it runs on", labels,
+                     sizeof(labels) / sizeof(labels[0]));
 }
 
 
@@ -282,7 +126,7 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
     m = &shm->metrics;
     conf = &st->engine->conf;
 
-    ngx_http_vlm_metric_t  metrics[] = {
+    vlm_metric_t  metrics[] = {
         { "vlm_state", "state", 0, "1 for the present state of the engine" },
         { "busy", NULL, state == NGX_HTTP_VLM_BUSY, NULL },
         { "failed", NULL, state == NGX_HTTP_VLM_FAILED, NULL },
@@ -339,7 +183,7 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
         { "unasked", NULL, m->answered[VLM_FINISH_NONE], NULL }
     };
 
-    ngx_http_vlm_status_put(st, metrics, sizeof(metrics) / sizeof(metrics[0]));
+    vlm_metrics_put(&st->m, metrics, sizeof(metrics) / sizeof(metrics[0]));
 }
 
 
@@ -354,7 +198,7 @@ ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
     m = &shm->metrics;
     plan = &shm->plan;
 
-    ngx_http_vlm_metric_t  metrics[] = {
+    vlm_metric_t  metrics[] = {
         { "vlm_prompt_tokens_total", NULL, m->prompt_tokens,
           "Tokens of prompts, including pictures" },
         { "vlm_prompt_tokens_cached_total", NULL, m->cached_tokens,
@@ -376,6 +220,7 @@ ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
         { "lora", NULL, plan->lora, NULL },
         { "kv", NULL, plan->kv, NULL },
         { "workspace", NULL, plan->workspace, NULL },
+        { "encoder", NULL, plan->encoder, NULL },
         { "device", NULL, plan->device, NULL },
         { "total", NULL, plan->total, NULL },
         { "limit", NULL, st->engine->conf.vlm.memory, NULL },
@@ -390,7 +235,7 @@ ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
           "Threads that had to wait for this memory" }
     };
 
-    ngx_http_vlm_status_put(st, metrics, sizeof(metrics) / sizeof(metrics[0]));
+    vlm_metrics_put(&st->m, metrics, sizeof(metrics) / sizeof(metrics[0]));
 }
 
 
@@ -400,59 +245,61 @@ ngx_http_vlm_status_adapters(ngx_http_vlm_status_t *st)
     ngx_uint_t               i;
     ngx_http_vlm_adapter_t  *a;
 
-    ngx_http_vlm_status_begin(st, "vlm_adapter_requests_total", "counter",
+    vlm_metrics_begin(&st->m, "vlm_adapter_requests_total", "counter",
                               "Prompts with this adapter", "adapter");
 
     for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
         a = &st->shm.adapters[i];
 
         if (a->name[0]) {
-            ngx_http_vlm_status_value(st, a->name, a->requests);
+            vlm_metrics_value(&st->m, a->name, a->requests);
         }
     }
 }
 
 
 static void
-ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st,
-    ngx_http_vlm_times_t *times)
+ngx_http_vlm_status_documents(ngx_http_vlm_status_t *st)
 {
-    ngx_uint_t  i, n;
+    ngx_uint_t                 hybrid;
+    ngx_http_vlm_documents_t  *d;
 
-    n = 0;
+    d = &st->shm.documents;
+    hybrid = st->engine->conf.documents.on
+             && st->engine->conf.documents.hybrid;
 
-    for (i = 0; i < NGX_HTTP_VLM_BUCKETS; i++) {
-        n += times->n[i];
+    vlm_metric_t  metrics[] = {
+        { "vlm_documents", "state", 0, "Documents in the store" },
+        { "waiting", NULL, d->states[0], NULL },
+        { "reading", NULL, d->states[1], NULL },
+        { "ready", NULL, d->states[2], NULL },
+        { "failed", NULL, d->states[3], NULL },
+        { "vlm_document_pages_total", NULL, d->pages,
+          "Pages of documents that were read" },
+        { "vlm_document_failures_total", NULL, d->failed,
+          "Documents that could not be read" },
+        { "vlm_page_pictures_total", NULL, d->pictures,
+          "Pages of documents that were drawn" },
+        { "vlm_encoder_ready", NULL,
+          hybrid && ngx_http_vlm_encoding_state(&st->shm)
+                    == NGX_HTTP_VLM_ENCODER_READY,
+          "1 if documents are searched by vectors, too" },
+        { "vlm_document_pieces_waiting", NULL, hybrid ? d->lacking : 0,
+          "Pieces of documents that have no vector yet" },
+        { "vlm_document_pieces_encoded_total", NULL, d->encoded,
+          "Pieces of documents that got a vector" }
+    };
 
-        if (st->json) {
-            continue;
-        }
-
-        if (i < NGX_HTTP_VLM_BUCKETS - 1) {
-            ngx_http_vlm_status_line(st, "%s_bucket{le=\"%M.%03M\"} %ui\n",
-                                     st->name, ngx_http_vlm_bounds[i] / 1000,
-                                     ngx_http_vlm_bounds[i] % 1000, n);
-        } else {
-            ngx_http_vlm_status_line(st, "%s_bucket{le=\"+Inf\"} %ui\n",
-                                     st->name, n);
-        }
-    }
-
-    if (st->json) {
-        vlm_json_add_int(&st->w, "count", n);
-        vlm_json_add_double(&st->w, "sum", times->ms / 1000.0);
-        return;
-    }
-
-    ngx_http_vlm_status_line(st, "%s_sum %uA.%03uA\n%s_count %ui\n", st->name,
-                             times->ms / 1000, times->ms % 1000, st->name, n);
+    vlm_metrics_put(&st->m, metrics, sizeof(metrics) / sizeof(metrics[0]));
 }
 
 
 static void
 ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
 {
-    ngx_uint_t  i;
+    uint64_t               n[NGX_HTTP_VLM_BUCKETS];
+    ngx_uint_t             i, k;
+    ngx_http_vlm_times_t  *t;
 
     static const struct {
         ngx_http_vlm_time_e  what;
@@ -482,14 +329,23 @@ ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
         { NGX_HTTP_VLM_TIME_FIRST_STEP, "vlm_first_step_seconds",
           "Time to sample the first token" },
         { NGX_HTTP_VLM_TIME_DECODE, "vlm_decode_seconds",
-          "Time to decode an answer" }
+          "Time to decode an answer" },
+        { NGX_HTTP_VLM_TIME_READING, "vlm_document_read_seconds",
+          "Time to read a document" },
+        { NGX_HTTP_VLM_TIME_PAGE, "vlm_page_draw_seconds",
+          "Time to draw a page of a document" }
     };
 
     for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        ngx_http_vlm_status_begin(st, times[i].name, "histogram",
-                                  times[i].help, "le");
-        ngx_http_vlm_status_histogram(st,
-                                      &st->shm.metrics.times[times[i].what]);
+        t = &st->shm.metrics.times[times[i].what];
+
+        for (k = 0; k < NGX_HTTP_VLM_BUCKETS; k++) {
+            n[k] = t->n[k];
+        }
+
+        vlm_metrics_histogram(&st->m, times[i].name, times[i].help, n,
+                              ngx_http_vlm_bounds, NGX_HTTP_VLM_BUCKETS,
+                              t->ms);
     }
 }
 
@@ -498,6 +354,7 @@ ngx_int_t
 ngx_http_vlm_status_handler(ngx_http_request_t *r)
 {
     ngx_int_t                  rc;
+    ngx_uint_t                 json;
     ngx_http_vlm_status_t      st;
     ngx_http_vlm_loc_conf_t   *lcf;
     ngx_http_complex_value_t   cv;
@@ -528,36 +385,26 @@ ngx_http_vlm_status_handler(ngx_http_request_t *r)
     ngx_memzero(&st, sizeof(ngx_http_vlm_status_t));
 
     st.engine = lcf->status;
-    st.json = ngx_http_vlm_status_json(r);
+    json = ngx_http_vlm_status_json(r);
 
     ngx_http_vlm_zone_texts(st.engine, &st.shm);
     st.state = ngx_http_vlm_health_state(st.engine, &st.shm);
 
-    vlm_json_init(&st.w, NGX_HTTP_VLM_STATUS_SIZE);
-
-    if (st.json) {
-        vlm_json_open(&st.w, '{');
-    }
+    vlm_metrics_open(&st.m, (int) json, NGX_HTTP_VLM_STATUS_SIZE);
 
     ngx_http_vlm_status_info(&st);
     ngx_http_vlm_status_state(&st);
     ngx_http_vlm_status_refused(&st);
     ngx_http_vlm_status_tokens(&st);
     ngx_http_vlm_status_adapters(&st);
+    ngx_http_vlm_status_documents(&st);
     ngx_http_vlm_status_times(&st);
 
-    if (st.json) {
-
-        /* closes the last metric's object, and then the whole */
-
-        vlm_json_shut(&st.w, '}');
-        vlm_json_shut(&st.w, '}');
-        vlm_json_put_raw(&st.w, "\n", 1);
-    }
+    vlm_metrics_shut(&st.m);
 
     ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
 
-    return ngx_http_vlm_keep_json(r, &st.w, &cv.value) == NGX_OK
-           ? ngx_http_send_response(r, NGX_HTTP_OK, &types[st.json], &cv)
+    return ngx_http_vlm_keep_json(r, &st.m.w, &cv.value) == NGX_OK
+           ? ngx_http_send_response(r, NGX_HTTP_OK, &types[json], &cv)
            : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }

@@ -13,6 +13,7 @@
 
 
 #include "wire.h"
+#include "base/origin.h"
 
 
 static ngx_str_t  ngx_http_vlm_unknown = ngx_string("unknown");
@@ -31,7 +32,6 @@ ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_vlm_loc_conf_t *lcf = conf;
 
-    u_char           *host;
     ngx_str_t        *value, *origin;
     ngx_uint_t        i, n;
     ngx_conf_enum_t  *e;
@@ -60,9 +60,7 @@ ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 1; i < n; i++) {
 
-        host = (u_char *) ngx_strstr(value[i].data, "://");
-
-        if (host == NULL || host[3] == '\0' || ngx_strchr(host + 3, '/')) {
+        if (!vlm_origin_valid((char *) value[i].data)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "vlm_cors \"%V\" is not off, same, * or "
                                "an origin such as https://robots.example:8443",
@@ -98,9 +96,8 @@ ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
 
     for (i = 0; i < lcf->origins->nelts; i++) {
 
-        if (origin->len >= o[i].len
-            && ngx_strncasecmp(o[i].data, origin->data, o[i].len) == 0
-            && (origin->len == o[i].len || origin->data[o[i].len] == '/'))
+        if (vlm_origin_is((char *) origin->data, origin->len,
+                          (char *) o[i].data, o[i].len))
         {
             return 1;
         }
@@ -118,75 +115,20 @@ ngx_http_vlm_cors_equal(ngx_table_elt_t *h, const char *text)
 }
 
 
-/* cuts "host:port" into the two; a text without a port has the scheme's */
-
-static void
-ngx_http_vlm_cors_split(ngx_str_t *text, ngx_str_t *port, ngx_uint_t https)
-{
-    u_char  *p, *last;
-
-    last = text->data + text->len;
-
-    for (p = last; p > text->data && p[-1] >= '0' && p[-1] <= '9'; p--) {
-        /* void */
-    }
-
-    if (p > text->data && p[-1] == ':') {
-        port->len = last - p;
-        port->data = p;
-
-        text->len = p - 1 - text->data;
-
-        if (port->len) {
-            return;
-        }
-    }
-
-    if (https) {
-        ngx_str_set(port, "443");
-
-    } else {
-        ngx_str_set(port, "80");
-    }
-}
-
-
-/*
- * Is this the origin of the server itself, as the client has addressed it?  The
- * scheme is the client's, since a proxy in front may end TLS.
- */
+/* is this the origin of the server itself, as the client has addressed it? */
 
 static ngx_uint_t
 ngx_http_vlm_cors_own(ngx_http_request_t *r, ngx_str_t *origin)
 {
-    ngx_str_t   host, port, own, own_port;
-    ngx_uint_t  https;
-
-    https = origin->len > 8
-            && ngx_strncasecmp(origin->data, (u_char *) "https://", 8) == 0;
-
-    if (!https
-        && (origin->len <= 7
-            || ngx_strncasecmp(origin->data, (u_char *) "http://", 7) != 0))
-    {
-        return 0;
-    }
-
-    host.len = origin->len - 7 - https;
-    host.data = origin->data + 7 + https;
+    ngx_str_t  *own;
 
     /* HTTP/3 may leave the header out, and then gives the name alone */
 
-    own = r->headers_in.host ? r->headers_in.host->value
-                             : r->headers_in.server;
+    own = r->headers_in.host ? &r->headers_in.host->value
+                             : &r->headers_in.server;
 
-    ngx_http_vlm_cors_split(&host, &port, https);
-    ngx_http_vlm_cors_split(&own, &own_port, https);
-
-    return host.len == own.len
-           && ngx_strncasecmp(host.data, own.data, own.len) == 0
-           && port.len == own_port.len
-           && ngx_strncmp(port.data, own_port.data, port.len) == 0;
+    return vlm_origin_own((char *) origin->data, origin->len,
+                          (char *) own->data, own->len);
 }
 
 

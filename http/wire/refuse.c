@@ -104,6 +104,9 @@ ngx_http_vlm_refuse_store(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     case VLM_STORE_EINPUT:
         return ngx_http_vlm_send_error(r, NGX_HTTP_BAD_REQUEST, err->text);
 
+    case VLM_STORE_ELIMIT:
+        return ngx_http_vlm_send_error(r, NGX_HTTP_CONFLICT, err->text);
+
     case VLM_STORE_EFULL:
         status = NGX_HTTP_INSUFFICIENT_STORAGE;
         break;

@@ -159,6 +159,13 @@ ngx_http_vlm_write_answer(ngx_http_vlm_ctx_t *ctx)
 
     w = &ctx->out.json;
 
+    if (w->limit) {
+
+        /* a thread has written it */
+
+        return;
+    }
+
     vlm_json_init(w, NGX_HTTP_VLM_TEXT + NGX_HTTP_VLM_TOKEN
                      * (size_t) ngx_http_vlm_unsent_tokens(ctx)
                      * (ctx->sampling.top_logprobs + 1));
@@ -175,11 +182,9 @@ ngx_http_vlm_write_answer(ngx_http_vlm_ctx_t *ctx)
 ngx_int_t
 ngx_http_vlm_send_answer(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->out.json.limit == 0) {
-        ngx_http_vlm_write_answer(ctx);
-    }
+    ngx_http_vlm_write_answer(ctx);
 
-    return ctx->streaming ? ngx_http_vlm_stream_last(ctx)
+    return ctx->streaming ? ngx_http_vlm_stream_send(ctx, &ctx->out.json, 1)
                           : ngx_http_vlm_send_json(ctx->request,
                                                    ctx->out.status
                                                    ? ctx->out.status
@@ -233,6 +238,31 @@ ngx_http_vlm_error_key(const ngx_str_t *uri)
 }
 
 
+/* those of the PDF service: its own clients read "detail", and those of the
+   gateway in front of it "error" */
+
+static ngx_uint_t
+ngx_http_vlm_error_both(const ngx_str_t *uri)
+{
+    ngx_uint_t  i;
+
+    static const ngx_str_t  paths[] = {
+        ngx_string("/ask"), ngx_string("/summarize"), ngx_string("/compare"),
+        ngx_string("/process-pdf")
+    };
+
+    for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (uri->len == paths[i].len
+            && ngx_strncmp(uri->data, paths[i].data, paths[i].len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 ngx_int_t
 ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
     const char *text, ngx_str_t *body)
@@ -248,6 +278,11 @@ ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
 
     } else {
         vlm_json_open(&w, '{');
+
+        if (ngx_http_vlm_error_both(&r->uri)) {
+            vlm_json_add_string(&w, "detail", text);
+        }
+
         vlm_json_add_string(&w, ngx_http_vlm_error_key(&r->uri), text);
         vlm_json_shut(&w, '}');
     }

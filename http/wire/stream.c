@@ -20,8 +20,6 @@
 #define NGX_HTTP_VLM_CHUNK   (8 * VLM_STORE_TEXT)     /* bytes */
 
 
-static ngx_int_t ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_uint_t last);
 static ngx_int_t ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx,
     ngx_chain_t *out);
 
@@ -118,15 +116,6 @@ ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_hop_keep(ctx->request);
-
-    return ngx_http_vlm_stream_send(ctx, &ctx->out.json, 1);
-}
-
-
-ngx_int_t
 ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *text)
 {
@@ -135,8 +124,6 @@ ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
 
     ctx->dialect->error(ctx, &w, status, text);
-
-    ngx_http_vlm_hop_keep(ctx->request);
 
     return ngx_http_vlm_stream_send(ctx, &w, 1);
 }
@@ -174,9 +161,7 @@ ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* takes the writer's memory over; returns the output filter's result */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
@@ -234,10 +219,15 @@ ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     vlm_json_release(w);
 
-    /* after the last it is nginx's own writer that waits for the client */
+    if (!last) {
+        return ngx_http_vlm_stream_output(ctx, out);
+    }
 
-    return last ? ngx_http_output_filter(r, out)
-                : ngx_http_vlm_stream_output(ctx, out);
+    /* it is nginx's own writer that waits for the client now */
+
+    ngx_http_vlm_hop_keep(r);
+
+    return ngx_http_output_filter(r, out);
 
 failed:
 

@@ -77,7 +77,7 @@ ngx_int_t ngx_http_vlm_keep_json(ngx_http_request_t *r, vlm_json_out_t *w,
     ngx_str_t *json);
 
 /* the answer by ctx->dialect, whole or as the end of a stream: any thread, its
-   JSON; loop: sent, with the return value of a content handler */
+   JSON, once; loop: sent, with the return value of a content handler */
 
 void ngx_http_vlm_write_answer(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_send_answer(ngx_http_vlm_ctx_t *ctx);
@@ -176,10 +176,11 @@ void ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx);
 
 ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);
 
-/* the rest and the end in ctx->out.json, or an error as the last event; the
-   return value of a content handler */
+/* what w has, whose memory is taken over, and with "last" the end; or an error
+   as the last event; the return value of a content handler */
 
-ngx_int_t ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last);
 ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t status, const char *text);
 

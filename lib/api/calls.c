@@ -336,3 +336,27 @@ vlm_calls_arguments(vlm_json_out_t *w, const vlm_json_t *j)
 
     vlm_json_free(parsed);
 }
+
+
+void
+vlm_calls_add_arguments(vlm_json_out_t *w, const vlm_calls_piece_t *piece, int as_text)
+{
+    vlm_json_out_t  a;
+
+    vlm_json_init(&a, VLM_CALLS_ARGUMENTS);
+    vlm_calls_arguments(&a, piece->arguments);
+
+    if (a.failed) {
+        w->failed = 1;
+
+    } else if (as_text) {
+        vlm_json_add_text(w, "arguments", a.data, a.len);
+
+    } else {
+        vlm_json_put_key(w, "arguments");
+        vlm_json_put_raw(w, a.data, a.len);
+        w->comma = 1;
+    }
+
+    vlm_json_release(&a);
+}

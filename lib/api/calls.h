@@ -49,4 +49,9 @@ void vlm_calls_string(vlm_json_out_t *w, const char *text);    /* in the same fo
 /* The arguments of a call as a client sent them: an object, or its text; broken text as it is. */
 void vlm_calls_arguments(vlm_json_out_t *w, const vlm_json_t *j);
 
+/* A member "arguments" of an object: those of a call, at most VLM_CALLS_ARGUMENTS bytes, as text or
+   as they are. */
+#define VLM_CALLS_ARGUMENTS  (4u << 20)
+void vlm_calls_add_arguments(vlm_json_out_t *w, const vlm_calls_piece_t *piece, int as_text);
+
 #endif

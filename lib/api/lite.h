@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "base/json_out.h"
+#include "api/wrong.h"
 
 #define VLM_LITE_SHOWN  150            /* characters of a translation, and behind them "..." */
 
@@ -43,9 +43,6 @@ typedef struct {
 int vlm_lite_read(const vlm_json_t *json, vlm_lite_t *lite, vlm_json_out_t *errors,
                   vlm_err_t *err);
 void vlm_lite_free(vlm_lite_t *lite);
-
-/* {"detail":[...]} of a body that is not JSON, for which there is this sentence. */
-void vlm_lite_not_json(vlm_json_out_t *errors, const char *sentence);
 
 
 /* ---- lite.c: the text of an answer -------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define ERRORS  65536                  /* bytes of JSON */
 #define SPACE   " \t\n\v\f\r"
 
 
@@ -42,21 +41,7 @@ static const row_t  rows[VLM_LITE_FIELDS] = {
     { "repetition_penalty", FLOAT, 0, 0, 0, 10, NULL, 1.1 }
 };
 
-typedef struct {
-    const char  *type;
-    const char  *message;
-    const char  *key;                  /* of "ctx"; NULL: there is none */
-    const char  *text;                 /* its value, "": {}; NULL: the number */
-    double       number;
-    int          whole;                /* of an int */
-} wrong_t;
-
-static const wrong_t
-    missing = { "missing", "Field required", NULL, NULL, 0, 0 },
-    no_object = { "model_attributes_type",
-                  "Input should be a valid dictionary or object to extract fields from",
-                  NULL, NULL, 0, 0 },
-    no_text = { "string_type", "Input should be a valid string", NULL, NULL, 0, 0 },
+static const vlm_wrong_t
     no_character = { "string_too_short", "String should have at least 1 character",
                      "min_length", NULL, 1, 1 },
     blank = { "value_error", "Value error, prompt must not be empty or whitespace only",
@@ -84,72 +69,11 @@ typedef struct {
 
 
 static void
-put_context(vlm_json_out_t *w, const wrong_t *e)
-{
-    vlm_json_add_open(w, "ctx", '{');
-
-    if (e->text != NULL && e->text[0] == '\0') {
-        vlm_json_add_open(w, e->key, '{');
-        vlm_json_shut(w, '}');
-
-    } else if (e->text != NULL) {
-        vlm_json_add_string(w, e->key, e->text);
-
-    } else if (e->whole) {
-        vlm_json_add_int(w, e->key, (int64_t) e->number);
-
-    } else {
-        vlm_json_add_double(w, e->key, e->number);
-    }
-
-    vlm_json_shut(w, '}');
-}
-
-
-/* Adds an error; name NULL: of the whole body. */
-static void
-put(vlm_json_out_t *w, const char *name, const vlm_json_t *value, const wrong_t *e)
-{
-    if (w->limit == 0) {
-        vlm_json_init(w, ERRORS);
-        vlm_json_open(w, '{');
-        vlm_json_add_open(w, "detail", '[');
-    }
-
-    vlm_json_open(w, '{');
-    vlm_json_add_string(w, "type", e->type);
-    vlm_json_add_open(w, "loc", '[');
-    vlm_json_put_text(w, "body", strlen("body"));
-
-    if (name != NULL) {
-        vlm_json_put_text(w, name, strlen(name));
-    }
-
-    vlm_json_shut(w, ']');
-    vlm_json_add_string(w, "msg", e->message);
-    vlm_json_put_key(w, "input");
-
-    if (value == NULL && e->text != NULL) {
-        vlm_json_open(w, '{');
-        vlm_json_shut(w, '}');
-    } else {
-        vlm_json_put_value(w, value);
-    }
-
-    if (e->key != NULL) {
-        put_context(w, e);
-    }
-
-    vlm_json_shut(w, '}');
-}
-
-
-static void
-wrong(reader_t *r, const char *name, const vlm_json_t *value, const wrong_t *e)
+wrong(reader_t *r, const char *name, const vlm_json_t *value, const vlm_wrong_t *e)
 {
     (void) vlm_fail(r->err, VLM_EINPUT, "%s: %s", name != NULL ? name : "body", e->message);
 
-    put(r->errors, name, value, e);
+    vlm_wrong_put(r->errors, name, value, e);
 }
 
 
@@ -170,7 +94,7 @@ read_text(reader_t *r, const row_t *row, const vlm_json_t *value)
     const char  *text = vlm_json_text(value);
 
     if (text == NULL) {
-        wrong(r, row->name, value, &no_text);
+        wrong(r, row->name, value, &vlm_wrong_string);
 
     } else if (!row->optional && text[0] == '\0') {
         wrong(r, row->name, value, &no_character);
@@ -210,9 +134,9 @@ number_of(const vlm_json_t *value, kind_e kind)
 static void
 read_number(reader_t *r, const row_t *row, const vlm_json_t *value)
 {
-    char     text[80];
-    double   x;
-    wrong_t  e;
+    char         text[80];
+    double       x;
+    vlm_wrong_t  e;
 
     x = number_of(value, row->kind);
     r->lite->number[row - rows] = x;
@@ -227,7 +151,8 @@ read_number(reader_t *r, const row_t *row, const vlm_json_t *value)
         wrong(r, row->name, value, &fraction);
 
     } else if (x < row->low || x > row->high) {
-        e = (wrong_t) { .number = x < row->low ? row->low : row->high, .whole = row->kind == INT };
+        e = (vlm_wrong_t) { .number = x < row->low ? row->low : row->high };
+        e.whole = row->kind == INT;
         e.type = x < row->low ? "greater_than_equal" : "less_than_equal";
         e.key = x < row->low ? "ge" : "le";
         e.message = text;
@@ -274,7 +199,7 @@ read_field(reader_t *r, const row_t *row, const vlm_json_t *json)
     const vlm_json_t  *value = vlm_json_get(json, row->name);
 
     if (value == NULL && row->required) {
-        wrong(r, row->name, json, &missing);
+        wrong(r, row->name, json, &vlm_wrong_missing);
 
     } else if (value == NULL || (row->optional && vlm_json_is_null(value))) {
         r->lite->number[row - rows] = row->number;
@@ -292,14 +217,6 @@ read_field(reader_t *r, const row_t *row, const vlm_json_t *json)
 }
 
 
-static void
-end(vlm_json_out_t *w)
-{
-    vlm_json_shut(w, ']');
-    vlm_json_shut(w, '}');
-}
-
-
 int
 vlm_lite_read(const vlm_json_t *json, vlm_lite_t *lite, vlm_json_out_t *errors, vlm_err_t *err)
 {
@@ -309,7 +226,7 @@ vlm_lite_read(const vlm_json_t *json, vlm_lite_t *lite, vlm_json_out_t *errors, 
     err->code = VLM_OK;
 
     if (!vlm_json_is_object(json)) {
-        wrong(&r, NULL, json, json != NULL ? &no_object : &missing);
+        wrong(&r, NULL, json, json != NULL ? &vlm_wrong_object : &vlm_wrong_missing);
 
     } else {
         for (i = 0; i < VLM_LITE_FIELDS; i++) {
@@ -318,7 +235,7 @@ vlm_lite_read(const vlm_json_t *json, vlm_lite_t *lite, vlm_json_out_t *errors, 
     }
 
     if (errors->limit > 0) {
-        end(errors);
+        vlm_wrong_end(errors, NULL);
     }
 
     return err->code == VLM_OK ? 0 : -1;
@@ -334,14 +251,4 @@ vlm_lite_free(vlm_lite_t *lite)
         free(lite->text[i]);
         lite->text[i] = NULL;
     }
-}
-
-
-void
-vlm_lite_not_json(vlm_json_out_t *errors, const char *sentence)
-{
-    const wrong_t  e = { "json_invalid", "JSON decode error", "error", sentence, 0, 0 };
-
-    put(errors, NULL, NULL, &e);
-    end(errors);
 }

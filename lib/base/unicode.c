@@ -33,7 +33,7 @@ decompose(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED], int options)
     utf8proc_int32_t  found[VLM_UNICODE_DECOMPOSED];
 
     n = utf8proc_decompose_char((utf8proc_int32_t) code, found, VLM_UNICODE_DECOMPOSED,
-                                UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT | options, NULL);
+                                UTF8PROC_DECOMPOSE | options, NULL);
 
     for (i = 0; i < n && i < VLM_UNICODE_DECOMPOSED; i++) {
         out[i] = (uint32_t) found[i];
@@ -46,14 +46,81 @@ decompose(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED], int options)
 size_t
 vlm_unicode_decompose(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED])
 {
-    return decompose(code, out, 0);
+    return decompose(code, out, UTF8PROC_COMPAT);
 }
 
 
 size_t
 vlm_unicode_fold(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED])
 {
-    return decompose(code, out, UTF8PROC_CASEFOLD);
+    return decompose(code, out, UTF8PROC_COMPAT | UTF8PROC_CASEFOLD);
+}
+
+
+size_t
+vlm_unicode_canonical(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED])
+{
+    return decompose(code, out, 0);
+}
+
+
+uint32_t
+vlm_unicode_lower(uint32_t code)
+{
+    return (uint32_t) utf8proc_tolower((utf8proc_int32_t) code);
+}
+
+
+int
+vlm_unicode_mark(uint32_t code)
+{
+    return utf8proc_category((utf8proc_int32_t) code) == UTF8PROC_CATEGORY_MN;
+}
+
+
+int
+vlm_unicode_punctuation(uint32_t code)
+{
+    switch (utf8proc_category((utf8proc_int32_t) code)) {
+
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+        return 1;
+
+    default:
+        return 0;
+    }
+}
+
+
+int
+vlm_unicode_space(uint32_t code)
+{
+    return (code >= 0x09 && code <= 0x0d) || code == 0x20 || code == 0x85 || code == 0xa0
+           || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028
+           || code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
+}
+
+
+int
+vlm_unicode_other(uint32_t code)
+{
+    switch (utf8proc_category((utf8proc_int32_t) code)) {
+
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+        return 1;
+
+    default:
+        return 0;
+    }
 }
 
 

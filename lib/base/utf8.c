@@ -61,6 +61,28 @@ vlm_utf8(const unsigned char *p, size_t len, uint32_t *code)
 
 
 size_t
+vlm_utf8_put(unsigned char *p, uint32_t code)
+{
+    size_t  i, n;
+
+    if (code < 0x80) {
+        p[0] = (unsigned char) code;
+        return 1;
+    }
+
+    n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+    for (i = n - 1; i > 0; i--, code >>= 6) {
+        p[i] = (unsigned char) (0x80 | (code & 0x3f));
+    }
+
+    p[0] = (unsigned char) ((0xf00u >> n) & 0xff) | (unsigned char) code;
+
+    return n;
+}
+
+
+size_t
 vlm_utf8_whole(const char *text, size_t len)
 {
     size_t                i, n;

@@ -52,7 +52,7 @@ vlm_frame_head(const void *head, uint32_t *kind, uint32_t *bytes, vlm_err_t *err
 
     memcpy(n, head, sizeof(n));
 
-    if (n[0] < VLM_FRAME_INFO || n[0] > VLM_FRAME_END) {
+    if (n[0] < VLM_FRAME_INFO || n[0] > VLM_FRAME_KILLED) {
         return broken(err, "a frame of an unknown kind");
     }
 
@@ -124,31 +124,32 @@ is_box(const vlm_pdf_word_t *word, const vlm_pdf_page_head_t *page)
 
 /* Words follow each other in the text, begin and end at whole characters and are not empty. */
 static int
-check_words(const vlm_frame_t *frame, vlm_err_t *err)
+check_words(const vlm_pdf_page_head_t *page, const vlm_pdf_word_t *words, const char *text,
+    vlm_err_t *err)
 {
     size_t                 i, end;
     const vlm_pdf_word_t  *word;
 
     end = 0;
 
-    for (i = 0; i < frame->page.words; i++) {
-        word = &frame->words[i];
+    for (i = 0; i < page->words; i++) {
+        word = &words[i];
 
-        if (word->first < end || word->bytes < 1 || word->first > frame->bytes
-            || word->bytes > frame->bytes - word->first)
+        if (word->first < end || word->bytes < 1 || word->first > page->text_bytes
+            || word->bytes > page->text_bytes - word->first)
         {
             return broken(err, "a word outside its page's text");
         }
 
         end = (size_t) word->first + word->bytes;
 
-        if ((frame->text[word->first] & 0xc0) == 0x80
-            || (end < frame->bytes && (frame->text[end] & 0xc0) == 0x80))
+        if ((text[word->first] & 0xc0) == 0x80
+            || (end < page->text_bytes && (text[end] & 0xc0) == 0x80))
         {
             return broken(err, "a word that begins or ends within a character");
         }
 
-        if (!is_box(word, &frame->page)) {
+        if (!is_box(word, page)) {
             return broken(err, "a word outside its page");
         }
 
@@ -161,13 +162,10 @@ check_words(const vlm_frame_t *frame, vlm_err_t *err)
 }
 
 
-static int
-check_page(vlm_frames_t *frames, const vlm_pdf_page_head_t *page, vlm_err_t *err)
+int
+vlm_frame_page(const vlm_pdf_page_head_t *page, const vlm_pdf_word_t *words, const char *text,
+    vlm_err_t *err)
 {
-    if (page->number <= frames->last || page->number > frames->to_read) {
-        return broken(err, "pages out of order");
-    }
-
     /* 200 inches, Acrobat's limit, times a user unit of 75,000. */
     if (!(page->width > 0 && page->width <= 14400.f * 75000
           && page->height > 0 && page->height <= 14400.f * 75000))
@@ -175,11 +173,19 @@ check_page(vlm_frames_t *frames, const vlm_pdf_page_head_t *page, vlm_err_t *err
         return broken(err, "a page without a size");
     }
 
-    if (page->flags > VLM_PDF_SCAN) {
+    if (page->flags > (VLM_PDF_SCAN | VLM_PDF_OCR) && page->flags != VLM_PDF_DAMAGED) {
         return broken(err, "unknown flags of a page");
     }
 
-    return 0;
+    if (page->flags == VLM_PDF_DAMAGED && (page->words > 0 || page->text_bytes > 0)) {
+        return broken(err, "text of a page that cannot be read");
+    }
+
+    if (!is_text(text, page->text_bytes, 1)) {
+        return broken(err, "text that is not UTF-8");
+    }
+
+    return check_words(page, words, text, err);
 }
 
 
@@ -206,15 +212,12 @@ read_page(vlm_frames_t *frames, const char *body, uint32_t bytes, vlm_frame_t *f
     frame->text = (const char *) (frame->words + page->words);
     frame->bytes = page->text_bytes;
 
-    if (check_page(frames, page, err)) {
-        return -1;
+    /* Prompts and page numbers count on there being all pages up to the last. */
+    if (page->number != frames->last + 1 || page->number > frames->to_read) {
+        return broken(err, "pages out of order");
     }
 
-    if (!is_text(frame->text, frame->bytes, 1)) {
-        return broken(err, "text that is not UTF-8");
-    }
-
-    if (check_words(frame, err)) {
+    if (vlm_frame_page(page, frame->words, frame->text, err)) {
         return -1;
     }
 
@@ -314,7 +317,9 @@ vlm_frame_read(vlm_frames_t *frames, uint32_t kind, const void *body, uint32_t b
         return broken(err, "a frame after the last");
     }
 
-    if (frames->to_read == 0 && kind != VLM_FRAME_INFO && kind != VLM_FRAME_ERROR) {
+    if (frames->to_read == 0 && kind != VLM_FRAME_INFO && kind != VLM_FRAME_ERROR
+        && kind != VLM_FRAME_KILLED)
+    {
         return broken(err, "pages before their number");
     }
 
@@ -322,6 +327,7 @@ vlm_frame_read(vlm_frames_t *frames, uint32_t kind, const void *body, uint32_t b
     case VLM_FRAME_INFO:    return read_info(frames, body, bytes, frame, err);
     case VLM_FRAME_PAGE:    return read_page(frames, body, bytes, frame, err);
     case VLM_FRAME_PICTURE: return read_picture(frames, body, bytes, frame, err);
+    case VLM_FRAME_KILLED:
     case VLM_FRAME_ERROR:   return read_error(frames, body, bytes, frame, err);
     case VLM_FRAME_END:     return read_end(frames, body, bytes, frame, err);
     default:                return broken(err, "a frame of an unknown kind");

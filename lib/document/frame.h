@@ -11,8 +11,10 @@
  *   VLM_FRAME_PICTURE  u32 page, u32 width, u32 height; a PNG file
  *   VLM_FRAME_ERROR    a sentence, which ends the frames
  *   VLM_FRAME_END      u32 pages that were read; it ends the frames
+ *   VLM_FRAME_KILLED   a sentence, which ends the frames: another process has ended the reading, so
+ *                      the file may be read when it is tried again
  *
- * INFO comes first and once, pages in ascending order, a picture only if one was asked for.
+ * INFO comes first and once, pages from 1 without a gap, a picture only if one was asked for.
  */
 
 #ifndef VLM_FRAME_H
@@ -32,15 +34,33 @@
 #define VLM_PDF_WORDS    (1u << 18)        /* of one page */
 #define VLM_PDF_SIDE     8192              /* pixels of a picture */
 
+/* An ERROR's sentence begins so if OCR, not the file, is the reason: without OCR it may be read. */
+#define VLM_PDF_OCR_ERROR  "OCR: "
+
+/* An ERROR's sentence begins so if the reading took all of its time. */
+#define VLM_PDF_LATE     "reading took longer than"
+
+/* An ERROR's sentence begins so, after OCR's if that was at work, if the child did what no honest
+   file makes it do. */
+#define VLM_PDF_FORBIDDEN  "the reader tried a forbidden system call"
+#define VLM_PDF_DIED       "the reader died"
+
+/* Of the names of OCR's languages, joined by a plus. */
+#define VLM_PDF_LANGUAGES  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+"
+#define VLM_PDF_LANGUAGES_MAX  63          /* bytes */
+
 typedef enum {
     VLM_FRAME_INFO = 1,
     VLM_FRAME_PAGE,
     VLM_FRAME_PICTURE,
     VLM_FRAME_ERROR,
-    VLM_FRAME_END
+    VLM_FRAME_END,
+    VLM_FRAME_KILLED
 } vlm_frame_kind_t;
 
 #define VLM_PDF_SCAN     1                 /* of a page: one picture covers nearly all of it */
+#define VLM_PDF_OCR      2                 /* of a page: its words were read from its picture */
+#define VLM_PDF_DAMAGED  4                 /* of a page: it cannot be read, and has no text */
 #define VLM_PDF_HIDDEN   1                 /* of a word: nothing is visible in its box */
 
 typedef struct {
@@ -90,6 +110,13 @@ int vlm_frame_head(const void *head, uint32_t *kind, uint32_t *bytes, vlm_err_t 
 
 /* Writes a head. */
 void vlm_frame_write_head(void *head, vlm_frame_kind_t kind, uint32_t bytes);
+
+/*
+ * Checks the parts of a page by themselves: its size, flags, text and words; page->text_bytes and
+ * page->words count them.
+ */
+int vlm_frame_page(const vlm_pdf_page_head_t *page, const vlm_pdf_word_t *words, const char *text,
+    vlm_err_t *err);
 
 /*
  * Checks one frame, given its kind and its whole body, which is aligned as malloc() does it.

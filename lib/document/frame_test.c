@@ -177,6 +177,7 @@ a_reason(void **state)
 
     refused(&frames, VLM_FRAME_ERROR, "", 0, "not a sentence");
     refused(&frames, VLM_FRAME_ERROR, "a\033[2J", 5, "not a sentence");
+    refused(&frames, VLM_FRAME_KILLED, "", 0, "not a sentence");
     assert_int_equal(give(&frames, VLM_FRAME_ERROR, "a password is needed", 20, &frame, &err), 0);
     assert_true(frames.ended);
 }
@@ -209,12 +210,15 @@ lies_of_a_page(void **state)
     LIE(head.text_bytes, 0, "length");
     LIE(head.text_bytes, UINT32_MAX - 79, "length");
     LIE(head.number, 0, "out of order");
+    LIE(head.number, 2, "out of order");                        /* a gap */
     LIE(head.number, 201, "out of order");
     LIE(head.width, 0, "without a size");
     LIE(head.width, -1, "without a size");
     LIE(head.width, 0 / 0.f, "without a size");
     LIE(head.height, 1 / 0.f, "without a size");
-    LIE(head.flags, 2, "flags of a page");
+    LIE(head.flags, VLM_PDF_DAMAGED, "text of a page that cannot be read");
+    LIE(head.flags, VLM_PDF_DAMAGED | VLM_PDF_SCAN, "flags of a page");
+    LIE(head.flags, 8, "flags of a page");
     LIE(text[0], '\xff', "UTF-8");
     LIE(text[0], '\0', "UTF-8");
     LIE(text[13], '\xc3', "UTF-8");
@@ -253,7 +257,7 @@ lies_of_numbers(void **state)
     vlm_frames_t    frames = { .max_pages = 1 };
     page_t          p = a_page();
     const uint32_t  n[][2] = { { 0, 0 }, { 1, 0 }, { 1, 2 }, { VLM_PDF_PAGES + 1, 1 } };
-    const uint32_t  heads[][2] = { { 0, 4 }, { 6, 4 }, { 1, VLM_FRAME_MAX + 1 } };
+    const uint32_t  heads[][2] = { { 0, 4 }, { 7, 4 }, { 1, VLM_FRAME_MAX + 1 } };
     struct {
         uint32_t    n[2];
         char        title[VLM_FRAME_TITLE + 1];
@@ -279,7 +283,7 @@ lies_of_numbers(void **state)
     begin(&frames, 0);
     refused(&frames, VLM_FRAME_INFO, info.n, 8, "said twice");
     refused(&frames, VLM_FRAME_END, info.n, 8, "wrong length");
-    refused(&frames, 6, info.n, 8, "unknown kind");
+    refused(&frames, 7, info.n, 8, "unknown kind");
 }
 
 

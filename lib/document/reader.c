@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/landlock.h>
 
 #include "base/clock.h"
 
@@ -24,14 +26,23 @@ typedef struct {
     const vlm_reader_t  *reader;
     pid_t                pid;
     int                  fd;               /* vlm-pdf's output */
+    int                  killed;           /* it ended without an answer, or says that it was */
     uint64_t             deadline;         /* microseconds */
 } pipe_t;
 
 
+/* With the time that OCR may take. */
+static uint32_t
+seconds_of(const vlm_reader_t *r)
+{
+    return r->seconds + (r->languages != NULL ? r->ocr_seconds : 0);
+}
+
+
 /* The arguments of vlm-pdf, in room for the longest of them. */
 typedef struct {
-    char   text[7][40];
-    char  *argv[9];
+    char   text[9][VLM_PDF_LANGUAGES_MAX + sizeof("ocr=")];
+    char  *argv[11];
 } arguments_t;
 
 
@@ -43,11 +54,17 @@ set_arguments(arguments_t *a, const vlm_reader_t *r)
     snprintf(a->text[n++], sizeof(a->text[0]), "pages=%" PRIu32, r->pages);
     snprintf(a->text[n++], sizeof(a->text[0]), "characters=%" PRIu32, r->characters);
     snprintf(a->text[n++], sizeof(a->text[0]), "memory=%" PRIu64, r->memory);
-    snprintf(a->text[n++], sizeof(a->text[0]), "time=%" PRIu32, r->seconds);
+    snprintf(a->text[n++], sizeof(a->text[0]), "time=%" PRIu32,
+             seconds_of(r));
 
     if (r->picture) {
         snprintf(a->text[n++], sizeof(a->text[0]), "picture=%" PRIu32, r->picture);
         snprintf(a->text[n++], sizeof(a->text[0]), "pixels=%" PRIu32, r->pixels);
+    }
+
+    if (r->languages != NULL) {
+        snprintf(a->text[n++], sizeof(a->text[0]), "ocr=%s", r->languages);
+        snprintf(a->text[n++], sizeof(a->text[0]), "ocr_time=%" PRIu32, r->ocr_seconds);
     }
 
     if (r->seccomp_alone) {
@@ -136,7 +153,8 @@ read_all(pipe_t *p, void *data, size_t bytes, vlm_err_t *err)
         }
 
         if (vlm_now_us() >= p->deadline) {
-            return vlm_fail(err, VLM_EINPUT, "reading took longer than %u s", p->reader->seconds);
+            return vlm_fail(err, VLM_EINPUT, VLM_PDF_LATE " %u s",
+                            seconds_of(p->reader));
         }
 
         n = poll(&poll_fd, 1, LOOK);
@@ -145,6 +163,7 @@ read_all(pipe_t *p, void *data, size_t bytes, vlm_err_t *err)
             n = read(p->fd, to, bytes);
 
             if (n == 0) {
+                p->killed = 1;
                 return vlm_fail(err, VLM_EINPUT, "the PDF reader ended before its answer");
             }
         }
@@ -202,7 +221,8 @@ read_frames(pipe_t *p, char **body, vlm_err_t *err)
             return -1;
         }
 
-        if (frame.kind == VLM_FRAME_ERROR) {
+        if (frame.kind == VLM_FRAME_ERROR || frame.kind == VLM_FRAME_KILLED) {
+            p->killed = frame.kind == VLM_FRAME_KILLED;
             return vlm_fail(err, VLM_EINPUT, "%.*s", (int) frame.bytes, frame.text);
         }
 
@@ -243,6 +263,8 @@ vlm_reader_run(const vlm_reader_t *reader, vlm_err_t *err)
         return vlm_fail(err, VLM_EDEVICE, "no pipe for the PDF reader: %s", strerror(errno));
     }
 
+    /* vlm-pdf reads from where the file stands, and may not be the first to do so. */
+    (void) lseek(reader->fd, 0, SEEK_SET);
     rc = spawn(&p.pid, reader, fds[1]);
     close(fds[1]);
 
@@ -252,11 +274,18 @@ vlm_reader_run(const vlm_reader_t *reader, vlm_err_t *err)
     }
 
     p.fd = fds[0];
-    p.deadline = vlm_now_us() + reader->seconds * 1000000ull + GRACE;
+    p.deadline = vlm_now_us() + seconds_of(reader) * 1000000ull + GRACE;
     body = NULL;
     rc = read_frames(&p, &body, err);
     free(body);
     finish(&p);
 
-    return rc;
+    return p.killed ? VLM_READER_KILLED : rc;
+}
+
+
+int
+vlm_reader_landlock(void)
+{
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 0;
 }

@@ -24,6 +24,8 @@ typedef struct {
     uint32_t     seconds;                  /* at most */
     uint32_t     picture;                  /* the page to draw in place of reading text; 0: none */
     uint32_t     pixels;                   /* of that picture at most */
+    const char  *languages;                /* of OCR for pages without text; NULL: no OCR */
+    uint32_t     ocr_seconds;              /* beside seconds, for OCR of all pages */
     int          seccomp_alone;            /* for a kernel without Landlock */
 
     /* INFO, PAGE and PICTURE frames in turn; nonzero stops the reading. */
@@ -33,10 +35,23 @@ typedef struct {
     void        *data;
 } vlm_reader_t;
 
+#define VLM_READER_KILLED  1
+
 /*
- * 0 after the last frame.  -1: VLM_ECANCELLED after frame() or stop(); VLM_EINPUT with vlm-pdf's
+ * 0 after the last frame.  VLM_READER_KILLED: another process has ended vlm-pdf, such as the
+ * kernel's for want of memory, and the same file may be read when it is tried again; err has
+ * VLM_EINPUT and a sentence.  -1: VLM_ECANCELLED after frame() or stop(); VLM_EINPUT with vlm-pdf's
  * sentence about the file; VLM_EMEMORY; VLM_EDEVICE if vlm-pdf cannot be run.
  */
 int vlm_reader_run(const vlm_reader_t *reader, vlm_err_t *err);
+
+/*
+ * Tries OCR on a page of its own, with the limits and languages of reader, whose fd, frame and stop
+ * are not used.  -1: err says what is missing.
+ */
+int vlm_reader_ocr(const vlm_reader_t *reader, vlm_err_t *err);
+
+/* Does this kernel have Landlock, without which vlm-pdf needs seccomp_alone? */
+int vlm_reader_landlock(void);
 
 #endif

@@ -59,6 +59,16 @@ play(const char *part)
         return 0;
     }
 
+    if (strcmp(part, "killed") == 0) {
+        say(VLM_FRAME_KILLED, "the reader was killed (signal 9)", 32);
+        return 0;
+    }
+
+    if (strncmp(part, "%PDF", 4) == 0) {
+        say(VLM_FRAME_ERROR, VLM_PDF_OCR_ERROR "OCR is not here", sizeof(VLM_PDF_OCR_ERROR) + 14);
+        return 1;
+    }
+
     if (strcmp(part, "locked") == 0) {
         say(VLM_FRAME_ERROR, "a password is needed", 20);
         return 1;
@@ -108,8 +118,24 @@ is_clean(char **environment)
 }
 
 
+/* Pages, if the arguments of OCR are right. */
 static int
-helper(char **environment)
+play_ocr(int argc, char **argv)
+{
+    int          i, found = 0;
+    const char  *wanted[] = { "ocr=deu+eng", "ocr_time=7", "time=607" };
+
+    for (i = 1; i < argc; i++) {
+        found += strcmp(argv[i], wanted[0]) == 0 || strcmp(argv[i], wanted[1]) == 0
+                 || strcmp(argv[i], wanted[2]) == 0;
+    }
+
+    return found == 3 ? play("whole") : play("nothing");
+}
+
+
+static int
+helper(int argc, char **argv, char **environment)
 {
     ssize_t  n;
     char     part[32] = "";
@@ -120,7 +146,7 @@ helper(char **environment)
         return 1;
     }
 
-    return play(part);
+    return strcmp(part, "ocr") == 0 ? play_ocr(argc, argv) : play(part);
 }
 
 
@@ -181,6 +207,12 @@ run(const char *part, seen_t *seen, vlm_err_t *err)
     assert_int_equal(write(fd, part, strlen(part)), strlen(part));
     reader.fd = fd;
     reader.seconds = strcmp(part, "hang") == 0 ? 1 : 600;
+
+    if (strcmp(part, "ocr") == 0) {
+        reader.languages = "deu+eng";
+        reader.ocr_seconds = 7;
+    }
+
     rc = vlm_reader_run(&reader, err);
     close(fd);
 
@@ -229,13 +261,45 @@ clean(void **state)
 }
 
 
+/* The time of OCR is beside that of reading. */
 static void
-fails(const char *part, vlm_code_t code, const char *why)
+ocr(void **state)
 {
     seen_t     seen = { 0 };
     vlm_err_t  err;
 
-    assert_int_equal(run(part, &seen, &err), -1);
+    (void) state;
+
+    assert_int_equal(run("ocr", &seen, &err), 0);
+    assert_int_equal(seen.pages, 2);
+    wait_for_all();
+}
+
+
+/* The sentence is for the person who has written the line, without the frame's mark. */
+static void
+a_trial_of_ocr_names_its_languages(void **state)
+{
+    vlm_err_t     err = { 0 };
+    vlm_reader_t  reader = { .helper = "/proc/self/exe", .pages = 1, .characters = 1000,
+                             .memory = 512u << 20, .seconds = 600, .languages = "deu+eng",
+                             .ocr_seconds = 7 };
+
+    (void) state;
+
+    assert_int_equal(vlm_reader_ocr(&reader, &err), -1);
+    assert_string_equal(err.text, "documents ocr=deu+eng: OCR is not here");
+    wait_for_all();
+}
+
+
+static void
+fails(const char *part, int rc, vlm_code_t code, const char *why)
+{
+    seen_t     seen = { 0 };
+    vlm_err_t  err;
+
+    assert_int_equal(run(part, &seen, &err), rc);
     assert_int_equal(err.code, code);
     assert_non_null(strstr(err.text, why));
     wait_for_all();
@@ -247,12 +311,22 @@ bad_helpers(void **state)
 {
     (void) state;
 
-    fails("nothing", VLM_EINPUT, "ended before its answer");
-    fails("die", VLM_EINPUT, "ended before its answer");
-    fails("half", VLM_EINPUT, "ended before its answer");
-    fails("flood", VLM_EINPUT, "pages out of order");
-    fails("locked", VLM_EINPUT, "a password is needed");
-    fails("hang", VLM_EINPUT, "longer than 1 s");
+    fails("flood", -1, VLM_EINPUT, "pages out of order");
+    fails("locked", -1, VLM_EINPUT, "a password is needed");
+    fails("hang", -1, VLM_EINPUT, "longer than 1 s");
+}
+
+
+/* vlm-pdf always ends with a frame: without one something has killed it. */
+static void
+killed(void **state)
+{
+    (void) state;
+
+    fails("nothing", VLM_READER_KILLED, VLM_EINPUT, "ended before its answer");
+    fails("die", VLM_READER_KILLED, VLM_EINPUT, "ended before its answer");
+    fails("half", VLM_READER_KILLED, VLM_EINPUT, "ended before its answer");
+    fails("killed", VLM_READER_KILLED, VLM_EINPUT, "the reader was killed (signal 9)");
 }
 
 
@@ -284,14 +358,15 @@ main(int argc, char **argv, char **environment)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(whole),
         cmocka_unit_test(clean),
+        cmocka_unit_test(ocr),
+        cmocka_unit_test(a_trial_of_ocr_names_its_languages),
         cmocka_unit_test(bad_helpers),
+        cmocka_unit_test(killed),
         cmocka_unit_test(stopped),
     };
 
-    (void) argv;
-
     if (argc > 1) {
-        return helper(environment);
+        return helper(argc, argv, environment);
     }
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,8 +236,8 @@ count_of(const vlm_terms_t *text, uint32_t hash)
 }
 
 
-/* Adds the part of one term of the query to each score. */
-static void
+/* Adds the part of one term of the query to each score; returns the term's weight. */
+static double
 add_term(double *scores, const vlm_terms_t *texts, size_t n, const vlm_term_t *term,
     double mean_length)
 {
@@ -248,34 +248,34 @@ add_term(double *scores, const vlm_terms_t *texts, size_t n, const vlm_term_t *t
         df += count_of(&texts[i], term->hash) > 0;
     }
 
-    if (df == 0) {
-        return;
-    }
-
     weight = term->count * log(1 + ((double) n - (double) df + 0.5) / ((double) df + 0.5));
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < n && df > 0; i++) {
         count = count_of(&texts[i], term->hash);
         scores[i] += weight * count * (K1 + 1)
                      / (count + K1 * (1 - B + B * (double) texts[i].length / mean_length));
     }
+
+    return weight;
 }
 
 
-void
+double
 vlm_bm25(double *scores, const vlm_terms_t *texts, size_t n, const vlm_terms_t *query)
 {
     size_t  i;
-    double  length;
+    double  length, weight;
 
     for (i = 0, length = 0; i < n; i++) {
         scores[i] = 0;
         length += (double) texts[i].length;
     }
 
-    for (i = 0; i < query->n && length > 0; i++) {
-        add_term(scores, texts, n, &query->terms[i], length / (double) n);
+    for (i = 0, weight = 0; i < query->n && length > 0; i++) {
+        weight += add_term(scores, texts, n, &query->terms[i], length / (double) n);
     }
+
+    return weight;
 }
 
 

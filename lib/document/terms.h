@@ -31,9 +31,10 @@ int vlm_terms_of(vlm_terms_t *terms, const char *text, size_t bytes);
  * Scores n texts for a query by Okapi BM25 (Robertson and Zaragoza, 2009) with k1 = 1.2, b = 0.75,
  * the weight ln(1 + (n - df + 0.5) / (df + 0.5)) of a term that df of the texts have, and a query's
  * term as often as the query has it.  scores has n places; a text without any term of the query
- * has 0.
+ * has 0.  Returns the sum of all weights, also of terms that no text has: what a text of average
+ * length scores that has each term once.
  */
-void vlm_bm25(double *scores, const vlm_terms_t *texts, size_t n, const vlm_terms_t *query);
+double vlm_bm25(double *scores, const vlm_terms_t *texts, size_t n, const vlm_terms_t *query);
 
 /*
  * The indices of the k best scores above 0, the best first, of equal ones the first; returns how

@@ -1,7 +1,7 @@
 
 /*
- * The connection to SQLite: schema, statements, transactions, errors.  The only file that includes
- * it.
+ * The connection to SQLite: transactions, rows, errors.  The only file that includes it; sql.c has
+ * the statements and the tables.
  *
  * A connection is opened by the first call (so never before fork), guarded by a mutex, and has its
  * statements prepared with it.  The journal is a write-ahead log, synced at every commit: readers
@@ -26,6 +26,10 @@
 #include <unistd.h>
 
 #include <sqlite3.h>
+
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
 
 
 #define BUSY_MS         5000               /* other workers' commits take ms */
@@ -64,117 +68,6 @@ static int fail_sqlite(db_t *db, int rc, err_t *err);
 static long long now_ms(void);
 static int fail_busy(db_t *db, err_t *err);
 static int fail_step(db_t *db, int rc, err_t *err);
-
-
-static const char *const  sql[N_STMTS] = {
-
-    "BEGIN IMMEDIATE",
-    "BEGIN",
-    "COMMIT",
-    "ROLLBACK",
-
-    "INSERT INTO session(id, epoch, used) VALUES(?1, ?2, ?3)"
-    " ON CONFLICT(id) DO NOTHING",
-
-    "SELECT n, epoch, image FROM session WHERE id = ?1",
-
-    "UPDATE session SET used = ?2, image = coalesce(?3, image) WHERE n = ?1",
-
-    "UPDATE session SET used = ?2, image = NULL, epoch = ?3 WHERE n = ?1",
-
-    "DELETE FROM session WHERE n = ?1",
-
-    "SELECT sessions FROM total",
-
-    "SELECT 1 FROM session WHERE image = ?1 AND used > ?2 LIMIT 1",
-
-    "DELETE FROM entry WHERE session IN (SELECT n FROM session"
-    " WHERE used < ?1 ORDER BY used, n LIMIT ?2)",
-
-    "DELETE FROM session WHERE n IN (SELECT n FROM session"
-    " WHERE used < ?1 ORDER BY used, n LIMIT ?2)",
-
-    "INSERT INTO entry(session, role, content, image, task, thinking, output,"
-    " time, key, body, number)"
-    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-
-    "DELETE FROM entry WHERE session = ?1 AND n <= (SELECT n FROM entry"
-    " WHERE session = ?1 ORDER BY n DESC LIMIT 1 OFFSET ?2)",
-
-    "DELETE FROM entry WHERE session = ?1",
-
-    "SELECT count(*) FROM entry WHERE session = ?1",
-
-    "SELECT 1 FROM entry WHERE session = ?1 AND key = ?2 AND time > ?3"
-    " LIMIT 1",
-
-    "SELECT role, content, image, task, thinking, output, time, key, body,"
-    " number FROM"
-    " (SELECT * FROM entry WHERE session = ?1 ORDER BY n DESC LIMIT ?2)"
-    " ORDER BY n",
-
-    "SELECT name FROM upload WHERE hash = ?1 AND bytes = ?2 AND secure = ?3",
-
-    "INSERT OR REPLACE INTO upload(hash, bytes, secure, name)"
-    " VALUES(?1, ?2, ?3, ?4)",
-
-    "DELETE FROM upload WHERE name = ?1"
-};
-
-
-/*
- * session.epoch   a random number, another one after each reset; so a session
- *                 that was deleted and made again is another one, too
- * session.image   the current picture: a file name in uploads/
- * entry.time      microseconds since 1970, as session.used
- * entry.key       of an answer: the request's Idempotency-Key; its body's hash
- *                 and the turn's number are beside it
- * upload          the newest file of each content and name; the hash only
- *                 finds candidates, their bytes decide
- * total           one row, kept by triggers: counting reads that row
- *
- * PRAGMA user_version counts the steps that a database has had; an older one
- * gets those that it lacks.
- */
-
-static const char *const  schema[] = {
-
-    "CREATE TABLE session("
-    " n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, epoch INTEGER NOT NULL,"
-    " image TEXT, used INTEGER NOT NULL);"
-    "CREATE TABLE entry("
-    " n INTEGER PRIMARY KEY, session INTEGER NOT NULL, role INTEGER NOT NULL,"
-    " content TEXT NOT NULL, image TEXT, task TEXT, thinking TEXT,"
-    " output TEXT, time INTEGER NOT NULL);"
-    "CREATE INDEX entry_session ON entry(session, n);"
-    "CREATE TABLE upload("
-    " hash INTEGER NOT NULL, bytes INTEGER NOT NULL, secure TEXT NOT NULL,"
-    " name TEXT NOT NULL, PRIMARY KEY(hash, bytes, secure)) WITHOUT ROWID;"
-    "CREATE TABLE total(sessions INTEGER NOT NULL);"
-    "INSERT INTO total VALUES(0);"
-    "CREATE TRIGGER session_more AFTER INSERT ON session"
-    " BEGIN UPDATE total SET sessions = sessions + 1; END;"
-    "CREATE TRIGGER session_less AFTER DELETE ON session"
-    " BEGIN UPDATE total SET sessions = sessions - 1; END;"
-    "PRAGMA user_version = 1;",
-
-    /* for the eviction of old rows */
-
-    "CREATE INDEX session_used ON session(used);"
-    "CREATE INDEX session_image ON session(image);"
-    "CREATE INDEX upload_name ON upload(name);"
-    "PRAGMA user_version = 2;",
-
-    /* for requests that are repeated */
-
-    "ALTER TABLE entry ADD COLUMN key TEXT;"
-    "ALTER TABLE entry ADD COLUMN body INTEGER;"
-    "ALTER TABLE entry ADD COLUMN number INTEGER;"
-    "PRAGMA user_version = 3;"
-};
-
-
-#define SCHEMA          (int) (sizeof(schema) / sizeof(schema[0]))
 
 
 db_t *
@@ -224,6 +117,25 @@ rest_of(const struct timespec *until)
 }
 
 
+/* GCC 12's ThreadSanitizer does not see pthread_mutex_clocklock(), so it is told. */
+
+static int
+lock_until(pthread_mutex_t *lock, const struct timespec *until)
+{
+    int  rc;
+
+    rc = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, until);
+
+#ifdef __SANITIZE_THREAD__
+    __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
+    __tsan_mutex_post_lock(lock, rc == 0 ? __tsan_mutex_try_lock
+                                         : __tsan_mutex_try_lock | __tsan_mutex_try_lock_failed, 0);
+#endif
+
+    return rc;
+}
+
+
 /* locks the store and begins a transaction; after OK comes leave() */
 
 int
@@ -243,7 +155,7 @@ vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     (void) clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += BUSY_MS / 1000;
 
-    if (pthread_mutex_clocklock(&db->lock, CLOCK_MONOTONIC, &until) != 0) {
+    if (lock_until(&db->lock, &until) != 0) {
         return fail_busy(db, err);
     }
 
@@ -411,7 +323,7 @@ make_schema(db_t *db, err_t *err)
 
     rc = user_version(db, &version);
 
-    if (rc == SQLITE_OK && version < SCHEMA) {
+    if (rc == SQLITE_OK && version < VLM_DB_SCHEMA) {
 
         rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 
@@ -419,8 +331,8 @@ make_schema(db_t *db, err_t *err)
             rc = user_version(db, &version);
         }
 
-        while (rc == SQLITE_OK && version >= 0 && version < SCHEMA) {
-            rc = sqlite3_exec(db->conn, schema[version++], NULL, NULL, NULL);
+        while (rc == SQLITE_OK && version >= 0 && version < VLM_DB_SCHEMA) {
+            rc = sqlite3_exec(db->conn, vlm_db_schema[version++], NULL, NULL, NULL);
         }
 
         if (rc == SQLITE_OK) {
@@ -432,12 +344,12 @@ make_schema(db_t *db, err_t *err)
         return fail_sqlite(db, rc, err);
     }
 
-    if (version != SCHEMA) {
+    if (version != VLM_DB_SCHEMA) {
         return vlm_db_fail(err, VLM_STORE_ECORRUPT,
                            "store %.100s: " DATABASE " has schema"
                            " %d, this server knows %d: move it away,"
                            " or run the version that made it",
-                           db->dir, version, SCHEMA);
+                           db->dir, version, VLM_DB_SCHEMA);
     }
 
     return OK;
@@ -477,7 +389,7 @@ prepare_all(db_t *db, err_t *err)
 
     for (i = 0; i < N_STMTS; i++) {
 
-        rc = sqlite3_prepare_v3(db->conn, sql[i], -1,
+        rc = sqlite3_prepare_v3(db->conn, vlm_db_sql[i], -1,
                                 SQLITE_PREPARE_PERSISTENT,
                                 &db->stmt[i], NULL);
 
@@ -511,6 +423,20 @@ void
 vlm_db_int(db_t *db, stmt_t which, int i, int64_t n)
 {
     (void) sqlite3_bind_int64(db->stmt[which], i, n);
+}
+
+
+void
+vlm_db_blob(db_t *db, stmt_t which, int i, const void *data, size_t bytes)
+{
+    (void) sqlite3_bind_blob64(db->stmt[which], i, bytes == 0 ? "" : data, bytes, SQLITE_STATIC);
+}
+
+
+void
+vlm_db_real(db_t *db, stmt_t which, int i, double x)
+{
+    (void) sqlite3_bind_double(db->stmt[which], i, x);
 }
 
 
@@ -588,6 +514,25 @@ vlm_db_col_text(db_t *db, stmt_t which, int i)
     /* NULL for NULL, and for no memory */
 
     t.data = (const char *) sqlite3_column_text(db->stmt[which], i);
+    t.len = (size_t) sqlite3_column_bytes(db->stmt[which], i);
+
+    return t;
+}
+
+
+double
+vlm_db_col_real(db_t *db, stmt_t which, int i)
+{
+    return sqlite3_column_double(db->stmt[which], i);
+}
+
+
+text_t
+vlm_db_col_blob(db_t *db, stmt_t which, int i)
+{
+    text_t  t;
+
+    t.data = sqlite3_column_blob(db->stmt[which], i);
     t.len = (size_t) sqlite3_column_bytes(db->stmt[which], i);
 
     return t;

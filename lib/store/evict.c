@@ -1,7 +1,7 @@
 
 /*
- * Evicts from the store: sessions and files unused for long, and the oldest files when there are
- * too many bytes of them.
+ * Evicts from the store: sessions, files and documents unused for long, and the oldest files and
+ * documents when there are too many bytes of them.
  *
  * A file's age is that of its last upload.  Files are removed in batches, each within a
  * transaction, so that an upload of the same bytes either finds its file and resets its age, or
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/db.h"
+#include "store/document.h"
 
 
 #define BATCH           64                 /* sessions, files */
@@ -73,7 +73,12 @@ static const char *const  folders[] = { "uploads", "results" };
 
 static int sweep_sessions(store_t *st, int64_t before, swept_t *swept,
     err_t *err);
+static int sweep_documents(sweep_t *sw, vlm_document_eviction_t *ev,
+    vlm_document_unused_t *docs, size_t n, err_t *err);
+static int list_documents(store_t *st, list_t *list,
+    vlm_document_unused_t **docs, size_t *n, err_t *err);
 static int list_folder(list_t *list, const char *path, err_t *err);
+static int list_add(list_t *list, const file_t *f, err_t *err);
 static int64_t newest_to_evict(list_t *list, uint64_t bytes);
 static int by_time(const void *one, const void *two);
 static int sweep_folder(sweep_t *sw, const char *path, err_t *err);
@@ -91,14 +96,20 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
     int              rc;
     char             path[VLM_STORE_PATH + sizeof("/uploads")];
     list_t           list;
-    size_t           i;
+    size_t           i, n;
     int64_t          full;
     sweep_t          sw;
     struct timespec  ts;
 
+    vlm_document_unused_t    *docs;
+    vlm_document_eviction_t   ev;
+
     memset(swept, 0, sizeof(swept_t));
     memset(&list, 0, sizeof(list_t));
     memset(&sw, 0, sizeof(sweep_t));
+    memset(&ev, 0, sizeof(ev));
+    docs = NULL;
+    n = 0;
 
     (void) clock_gettime(CLOCK_REALTIME, &ts);
 
@@ -110,6 +121,7 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
 
     if (age > 0 && age < ts.tv_sec) {
         sw.before = sw.now - age * NS;
+        ev.age = sw.before / 1000;
         rc = sweep_sessions(st, sw.before / 1000, swept, err);
     }
 
@@ -118,11 +130,16 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
         rc = list_folder(&list, path, err);
     }
 
+    if (rc == OK) {
+        rc = list_documents(st, &list, &docs, &n, err);
+    }
+
     swept->left = list.bytes;
 
     if (rc == OK && bytes > 0 && list.bytes > bytes) {
 
         full = newest_to_evict(&list, bytes) + 1;
+        ev.full = full / 1000 + 1;
 
         if (full > sw.before) {
             sw.before = full;
@@ -139,6 +156,51 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
     for (i = 0; i < 2 && rc == OK; i++) {
         (void) snprintf(path, sizeof(path), "%s/%s", st->dir, folders[i]);
         rc = sweep_folder(&sw, path, err);
+    }
+
+    if (rc == OK) {
+        rc = sweep_documents(&sw, &ev, docs, n, err);
+    }
+
+    free(docs);
+
+    return rc;
+}
+
+
+static int
+sweep_documents(sweep_t *sw, vlm_document_eviction_t *ev,
+    vlm_document_unused_t *docs, size_t n, err_t *err)
+{
+    int      rc;
+    int64_t  recent;
+
+    recent = (sw->now - GRACE) / 1000;
+    ev->age = ev->age > recent ? recent : ev->age;
+    ev->full = ev->full > recent ? recent : ev->full;
+
+    rc = vlm_document_evict(sw->st, ev, docs, n, sw->swept, err);
+
+    return rc == OK ? vlm_document_orphans(sw->st, recent, err) : rc;
+}
+
+
+/* documents are files whose time is that of their last use */
+
+static int
+list_documents(store_t *st, list_t *list, vlm_document_unused_t **docs,
+    size_t *n, err_t *err)
+{
+    int     rc;
+    file_t  f;
+    size_t  i;
+
+    rc = vlm_document_unused(st, docs, n, err);
+
+    for (i = 0; i < *n && rc == OK; i++) {
+        f.time = (*docs)[i].used * 1000;
+        f.bytes = (*docs)[i].bytes;
+        rc = list_add(list, &f, err);
     }
 
     return rc;
@@ -198,7 +260,8 @@ static int
 list_folder(list_t *list, const char *path, err_t *err)
 {
     DIR            *d;
-    file_t          f, *files;
+    int             rc;
+    file_t          f;
     struct dirent  *e;
 
     d = open_folder(path, err);
@@ -206,32 +269,44 @@ list_folder(list_t *list, const char *path, err_t *err)
         return err == NULL ? VLM_STORE_EIO : (int) err->code;
     }
 
-    while ((e = readdir(d)) != NULL) {
+    rc = OK;
+
+    while (rc == OK && (e = readdir(d)) != NULL) {
 
         if (e->d_name[0] == '.' || file_of(d, e->d_name, &f) != 0) {
             continue;
         }
 
-        if (list->n == list->size) {
-            list->size = list->size == 0 ? 256 : list->size * 2;
-
-            files = realloc(list->files, list->size * sizeof(file_t));
-
-            if (files == NULL) {
-                (void) closedir(d);
-                return vlm_db_fail(err, VLM_STORE_EIO,
-                                   "no memory for a list of %zu"
-                                   " files", list->size);
-            }
-
-            list->files = files;
-        }
-
-        list->files[list->n++] = f;
-        list->bytes += f.bytes;
+        rc = list_add(list, &f, err);
     }
 
     (void) closedir(d);
+
+    return rc;
+}
+
+
+static int
+list_add(list_t *list, const file_t *f, err_t *err)
+{
+    file_t  *files;
+
+    if (list->n == list->size) {
+        list->size = list->size == 0 ? 256 : list->size * 2;
+
+        files = realloc(list->files, list->size * sizeof(file_t));
+
+        if (files == NULL) {
+            return vlm_db_fail(err, VLM_STORE_EIO,
+                               "no memory for a list of %zu"
+                               " files", list->size);
+        }
+
+        list->files = files;
+    }
+
+    list->files[list->n++] = *f;
+    list->bytes += f->bytes;
 
     return OK;
 }

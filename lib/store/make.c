@@ -34,7 +34,7 @@ static int make_folder(const char *dir, err_t *err);
 static void begin_database(int at, const char *name);
 
 
-static const char *const  folders[] = { "uploads", "results" };
+static const char *const  folders[] = { "uploads", "results", "documents" };
 static const char *const  files[] = { "vlm.db", "vlm.db-wal", "vlm.db-shm" };
 
 #define N_FOLDERS       (sizeof(folders) / sizeof(folders[0]))
@@ -232,7 +232,7 @@ make_folder(const char *dir, err_t *err)
 int
 vlm_store_usable(vlm_store_t *st, err_t *err)
 {
-    char    path[PATH + sizeof("/uploads")];
+    char    path[PATH + sizeof("/documents")];
     size_t  i;
 
     for (i = 0; i <= N_FOLDERS; i++) {

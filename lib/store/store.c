@@ -67,7 +67,6 @@ static int entry_load(store_t *st, vlm_store_entry_t *e);
 static int copy(store_t *st, int i, text_t *t);
 static char *upload_path(store_t *st, const char *name);
 static void iso_time(char *buf, size_t size, int64_t us);
-static int64_t now(void);
 
 
 /* ---- open and close ------------------------------------------------------ */
@@ -142,6 +141,9 @@ vlm_store_text(int code)
 
     case VLM_STORE_EINPUT:
         return "Not possible as a session or a turn";
+
+    case VLM_STORE_ELIMIT:
+        return "More than a session may have";
 
     case VLM_STORE_EFULL:
         return "The store is full";
@@ -261,7 +263,7 @@ session_add(store_t *st, text_t id, err_t *err)
 
     vlm_db_text(st->db, add, 1, id);
     vlm_db_int(st->db, add, 2, vlm_db_random());
-    vlm_db_int(st->db, add, 3, now());
+    vlm_db_int(st->db, add, 3, vlm_store_now());
 
     return vlm_db_run(st->db, add, err);
 }
@@ -371,10 +373,15 @@ vlm_store_session_reset(store_t *st, text_t id, err_t *err)
     }
 
     if (rc == OK) {
+        vlm_db_int(st->db, VLM_DB_LINK_CLEAR, 1, row.n);
+        rc = vlm_db_run(st->db, VLM_DB_LINK_CLEAR, err);
+    }
+
+    if (rc == OK) {
         reset = VLM_DB_SESSION_RESET;
 
         vlm_db_int(st->db, reset, 1, row.n);
-        vlm_db_int(st->db, reset, 2, now());
+        vlm_db_int(st->db, reset, 2, vlm_store_now());
         vlm_db_int(st->db, reset, 3, vlm_db_random());
 
         rc = vlm_db_run(st->db, reset, err);
@@ -444,7 +451,7 @@ session_touch(store_t *st, const session_t *row, text_t image, err_t *err)
     touch = VLM_DB_SESSION_TOUCH;
 
     vlm_db_int(st->db, touch, 1, row->n);
-    vlm_db_int(st->db, touch, 2, now());
+    vlm_db_int(st->db, touch, 2, vlm_store_now());
     vlm_db_text(st->db, touch, 3, image);
 
     return vlm_db_run(st->db, touch, err);
@@ -602,7 +609,7 @@ turn_once(store_t *st, const session_t *row,
 
     vlm_db_int(st->db, keyed, 1, row->n);
     vlm_db_text(st->db, keyed, 2, turn->key);
-    vlm_db_int(st->db, keyed, 3, now() - VLM_STORE_REPEAT);
+    vlm_db_int(st->db, keyed, 3, vlm_store_now() - VLM_STORE_REPEAT);
 
     rc = vlm_db_row(st->db, keyed, err);
 
@@ -624,7 +631,7 @@ entry_add(store_t *st, const session_t *row,
     int64_t                 time;
     vlm_db_stmt_t           add;
 
-    time = now();
+    time = vlm_store_now();
     add = VLM_DB_ENTRY_ADD;
 
     vlm_db_int(st->db, add, 1, row->n);
@@ -888,8 +895,8 @@ iso_time(char *buf, size_t size, int64_t us)
 }
 
 
-static int64_t
-now(void)
+int64_t
+vlm_store_now(void)
 {
     struct timespec  ts;
 

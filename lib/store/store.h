@@ -1,10 +1,11 @@
 
 /*
- * Sessions, turns and uploaded files: one SQLite file and two directories.
+ * Sessions, turns and uploaded files: one SQLite file and three directories.
  *
  *   DIR/vlm.db      sessions and their turns; which uploads have which content
  *   DIR/uploads/    pictures as clients sent them, "<uuid4>_<secure name>"
  *   DIR/results/    pictures with answers drawn on them
+ *   DIR/documents/  PDF files (documents.h)
  *
  * Plain C without nginx's headers: every function but the ones that say
  * otherwise may wait for a disk, so they are called from thread tasks only.
@@ -38,6 +39,7 @@ typedef enum {
     VLM_STORE_NOTFOUND,       /* no such session or file */
     VLM_STORE_GONE,           /* reset or deleted in between */
     VLM_STORE_EINPUT,         /* an error of the client */
+    VLM_STORE_ELIMIT,         /* more than a session may have, or may do */
     VLM_STORE_EFULL,          /* no space left */
     VLM_STORE_EREADONLY,      /* cannot be written */
     VLM_STORE_ECORRUPT,       /* not a database, or a damaged one */
@@ -194,7 +196,7 @@ int vlm_store_session_ensure(vlm_store_t *st,
 int vlm_store_session_delete(vlm_store_t *st,
     vlm_store_text_t id, vlm_store_err_t *err);
 
-/* the same, but the session stays: without turns and without a picture */
+/* the same, but the session stays: without turns, documents and a picture */
 
 int vlm_store_session_reset(vlm_store_t *st,
     vlm_store_text_t id, vlm_store_err_t *err);
@@ -275,13 +277,13 @@ int vlm_store_result_add(vlm_store_t *st, const void *data,
     vlm_store_file_t *file, vlm_store_err_t *err);
 
 /*
- * Evicts sessions and files by age, and the oldest files by their bytes in all;
- * 0 sets no bound.
+ * Evicts sessions, files and documents by age, and the oldest files and documents by their bytes
+ * in all; 0 sets no bound.
  *
- *   age    seconds: evicts sessions unused for longer, and older files except
- *          the current picture of a session
- *   bytes  of all files: evicts the oldest until they fit, except those of the
- *          last minutes and the pictures of sessions in use
+ *   age    seconds: evicts sessions unused for longer, older files except
+ *          the current picture of a session, and documents that no session has
+ *   bytes  of all files and documents: evicts those unused longest until they fit, except those
+ *          of the last minutes, the pictures of sessions in use and documents not yet read
  *
  * swept has the numbers of this call, also after an error in the middle.  Takes
  * up to some seconds; other calls go on meanwhile.
@@ -290,8 +292,9 @@ int vlm_store_result_add(vlm_store_t *st, const void *data,
 typedef struct {
     uint64_t                      sessions;    /* removed */
     uint64_t                      files;       /* removed */
-    uint64_t                      bytes;       /* of those */
-    uint64_t                      left;        /* bytes of files that stay */
+    uint64_t                      documents;   /* removed, whole */
+    uint64_t                      bytes;       /* of those files and documents */
+    uint64_t                      left;        /* bytes of those that stay */
     unsigned                      more:1;      /* to do: call again soon */
 } vlm_store_swept_t;
 

@@ -29,6 +29,7 @@
 
 #define OK        VLM_STORE_OK
 #define NOTFOUND  VLM_STORE_NOTFOUND
+#define ELIMIT    VLM_STORE_ELIMIT
 #define GONE      VLM_STORE_GONE
 #define MAX       VLM_STORE_ENTRIES
 

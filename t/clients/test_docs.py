@@ -5,7 +5,7 @@ block with curl, and every Python block that imports a client.
 The output of a command must have the keys and types of the comment below it.
 Parts that the docs omit ("...") are optional, and a shortened text ("9f2a...")
 is replaced by its real value in later examples.  Only the address is changed;
-files that a command names are pictures.
+files that a command names are pictures, or a PDF file.
 """
 
 import glob
@@ -21,6 +21,7 @@ from server import PICTURE, ROOT, URL
 from tap import TESTS
 
 HERE = os.path.join(ROOT, 'build/live/clients/examples')
+PDF = os.path.join(ROOT, 't/documents/files/latin.pdf')
 ADDRESS = re.compile(r'https?://(?:127\.0\.0\.1|localhost|HOST)(?::\d+)?')
 FENCE = re.compile(r'^```(\w*)\n(.*?)^```', re.S | re.M)
 
@@ -208,7 +209,7 @@ def provide(text):
         path = os.path.join(HERE, name)
 
         if not os.path.exists(path):
-            shutil.copy(PICTURE, path)
+            shutil.copy(PDF if path.endswith('.pdf') else PICTURE, path)
 
 
 def register():

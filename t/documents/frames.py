@@ -8,7 +8,7 @@ import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HELPER = os.path.join(ROOT, "build", "vlm-pdf")
-INFO, PAGE, PICTURE, ERROR, END = range(1, 6)
+INFO, PAGE, PICTURE, ERROR, END, KILLED = range(1, 7)
 
 
 def has_landlock():
@@ -38,7 +38,7 @@ def page(body):
         first, size, *box, hidden = struct.unpack_from("=IIffffI", body, 24 + 28 * i)
         words.append({"text": text[first:first + size].decode(), "box": box, "hidden": bool(hidden)})
 
-    return {"number": number, "width": width, "height": height, "scan": bool(flags),
+    return {"number": number, "width": width, "height": height, "scan": bool(flags & 1), "ocr": bool(flags & 2),
             "text": text.decode(), "words": words}
 
 
@@ -66,7 +66,7 @@ def read(file, *arguments, helper=HELPER, timeout=120):
             answer.picture = body
         else:
             ended = True
-            answer.error = body.decode() if kind == ERROR else None
+            answer.error = body.decode() if kind in (ERROR, KILLED) else None
 
     assert ended, "there is no last frame"
     assert done.returncode in (0, 1), "vlm-pdf ended with %d" % done.returncode

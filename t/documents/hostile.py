@@ -1,5 +1,6 @@
 """PDF files that attack their reader.  Each function makes one; TIME is the sentence of a limit."""
 
+import random
 import zlib
 
 MANY = 10 ** 6
@@ -147,6 +148,17 @@ def no_pdf():
 
 def nothing():
     return b""
+
+
+def speckled():
+    """A scan of seven million pixels, every fifth black: seconds of work for OCR, and no word."""
+    random.seed(1)
+    side = 2700
+    dots = bytes(0 if random.random() < 0.2 else 255 for _ in range(side * side))
+    image = stream(dots, b"/Type/XObject/Subtype/Image/Width %d/Height %d/BitsPerComponent 8/ColorSpace/DeviceGray"
+                   % (side, side), packed=True)
+
+    return one_page(stream(b"1000 0 0 1000 0 0 cm /I Do"), b"/XObject<</I 10 0 R>>", {10: image}, box=b"0 0 1000 1000")
 
 
 # The answer is a page that was read, or one of these words is in its sentence.

@@ -10,6 +10,7 @@ left corner of the shown page.
 """
 
 import json
+import math
 import os
 import re
 
@@ -197,6 +198,53 @@ def scan():
     sheet.save({"width": A4[0], "height": A4[1], "words": [], "scan": True, "marked": True, "title": ""})
 
 
+class Scanner:
+    """A picture of a page with three lines, 150 pixels an inch; words have the boxes of their ink."""
+
+    def __init__(self, cr):
+        self.cr = cr
+        self.words = []
+
+    def line(self, x, y, text):
+        for word in text.split():
+            ink = self.cr.text_extents(word)
+            corners = [self.cr.user_to_device(x + ink.x_bearing + i * ink.width, y + ink.y_bearing + j * ink.height)
+                       for i in (0, 1) for j in (0, 1)]
+            xs, ys = zip(*corners)
+            self.words.append({"text": word, "hidden": False, "box": [min(xs), min(ys), max(xs), max(ys)]})
+            self.cr.move_to(x, y)
+            self.cr.show_text(word)
+            x += ink.x_advance + self.cr.text_extents(" ").x_advance
+
+
+def scanned(name, degrees):
+    """A sheet that lay askew, on its side or on its head when it was scanned: the page shows it so."""
+    dpi = 150
+    sheet = Sheet(name)
+    size = [round(side * dpi / 72) for side in sheet.size]
+    picture = cairo.ImageSurface(cairo.FORMAT_RGB24, *size)
+    cr = cairo.Context(picture)
+    cr.set_source_rgb(1, 1, 1)
+    cr.paint()
+    cr.set_source_rgb(0, 0, 0)
+    cr.select_font_face(LATIN)
+    cr.set_font_size(12 * dpi / 72)
+    cr.translate(size[0] / 2, size[1] / 2)
+    cr.rotate(math.radians(degrees))
+    scanner = Scanner(cr)
+
+    for i, line in enumerate(ENGLISH):
+        scanner.line(-380, -200 + 60 * i, line)
+
+    sheet.cr.scale(sheet.size[0] / size[0], sheet.size[1] / size[1])
+    sheet.cr.set_source_surface(picture)
+    sheet.cr.paint()
+    sheet.done(title="")
+    words = [{**word, "box": [v * sheet.size[k % 2] / size[k % 2] for k, v in enumerate(word["box"])]}
+             for word in scanner.words]
+    sheet.save({"width": A4[0], "height": A4[1], "words": [], "ocr": words, "scan": True, "marked": False, "title": ""})
+
+
 def hidden():
     """White words, and words under a picture, which a reader of the page does not see."""
     sheet = Sheet("hidden")
@@ -206,6 +254,51 @@ def hidden():
     sheet.text(72, 150, "Approved", hidden=True)
     sheet.cr.set_source_rgb(0.2, 0.3, 0.8)
     sheet.cr.rectangle(60, 140, 200, 40)
+    sheet.cr.fill()
+    sheet.done(title="")
+
+
+def background():
+    """A visible line, a white one and an invisible one (3 Tr) before a white picture, which covers the page."""
+    sheet = Sheet("background")
+    picture = cairo.ImageSurface(cairo.FORMAT_RGB24, 10, 10)
+    cr = cairo.Context(picture)
+    cr.set_source_rgb(1, 1, 1)
+    cr.paint()
+    sheet.cr.save()
+    sheet.cr.scale(sheet.size[0] / 10, sheet.size[1] / 10)
+    sheet.cr.set_source_surface(picture)
+    sheet.cr.get_source().set_extend(cairo.EXTEND_PAD)
+    sheet.cr.paint()
+    sheet.cr.restore()
+    sheet.text(72, 72, "The total is 4120 EUR.")
+    sheet.text(72, 110, "It was 987654 EUR.", hidden=True, color=(1, 1, 1))
+    sheet.text(72, 150, "It was 456789 EUR.", hidden=True)
+    sheet.done(title="")
+    sheet.save({"width": A4[0], "height": A4[1], "words": sheet.words, "scan": True, "marked": False, "title": ""})
+
+    with pikepdf.open(sheet.path("pdf"), allow_overwriting_input=True) as pdf:
+        content = pdf.pages[0].Contents.read_bytes()
+        last = content.rindex(b"BT")
+        pdf.pages[0].Contents = pdf.make_stream(content[:last] + b"BT 3 Tr" + content[last + 2:])
+        pdf.save(sheet.path("pdf"))
+
+
+def numbers():
+    """Thirty numbers in the forms of several countries, and two that a reader of the page does not see."""
+    forms = ["%d,%03d.%d", "%d.%03d,%d", "%d%03d.%d"]
+    sheet = Sheet("numbers")
+    sheet.mark()
+
+    for i in range(30):
+        number = forms[i % 3] % (11 + 7 * i, 101 + 29 * i, 2 * i % 9 + 1)
+        sheet.text(60 + 13 * (i % 7), 60 + 24 * i, "Part %c weighs %s kg dry." % (65 + i % 26, number),
+                   points=9 + i % 5)
+
+    sheet.text(60, 782, "It weighs 987654 kg.", hidden=True, color=(1, 1, 1))
+    sheet.text(60, 806, "It weighs 456789 kg.", hidden=True)
+    sheet.cr.set_source_rgb(1, 1, 1)
+    sheet.cr.rectangle(50, 800, 250, 40)
     sheet.cr.fill()
     sheet.done(title="")
 
@@ -234,7 +327,13 @@ def main():
     cropped()
     form()
     scan()
+    scanned("scan-askew", 1.5)
+    scanned("scan90", 90)
+    scanned("scan180", 180)
+    scanned("scan270", 270)
     hidden()
+    background()
+    numbers()
     empty()
     locked()
 

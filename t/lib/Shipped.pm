@@ -47,7 +47,10 @@ sub placed {
         s{/var/lib/nginx/vlm}{$dir/store}g;
         s{/run/nginx-vlm\.sock}{$dir/vlm.sock}g;
         s{/models/RoboBrain2\.0-3B}{model($dir)}ge;
+        s{/models/all-MiniLM-L6-v2}{$ROOT/t/fixtures/embed/tiny}g;
         s{/usr/share/nginx-vlm/html}{$ROOT/html}g;
+        # nginx -t asks whether the program can be run, and the kernel for Landlock
+        s{/usr/libexec/nginx-vlm/vlm-pdf}{/bin/true sandbox=seccomp}g;
         s{/etc/ssl/\w+/robobrain}{$dir/robobrain}g;
         s{listen 127\.0\.0\.1:5001}{listen 127.0.0.1:$port}g;
         s{listen 443}{listen 127.0.0.1:$port}g;

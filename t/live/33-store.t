@@ -110,7 +110,7 @@ ok(VLM::wait_for(sub { !files("client_body/*") }),
 
 # ---- eviction ---------------------------------------------------------------
 
-ok($s->log_has(qr/removed from the store: 0 sessions, 1 files of 1000 bytes/), 'an upload that was unused for an hour is evicted');
+ok($s->log_has(qr/removed from the store: 0 sessions, 1 files and 0 documents of 1000 bytes/), 'an upload that was unused for an hour is evicted');
 is($s->get($old->{url})->{code}, 404, 'the evicted upload is not found');
 is($s->get("/uploads/$kept")->{code}, 200, 'an upload of a session remains');
 
@@ -142,7 +142,7 @@ my ($stays, $goes) = map { large($_) } $off, $ten;
 $off->start->ready;
 $ten->start->ready;
 
-ok($ten->log_has(qr/removed from the store: 0 sessions, 1 files of 11811160064 bytes/),
+ok($ten->log_has(qr/removed from the store: 0 sessions, 1 files and 0 documents of 11811160064 bytes/),
    'a store without max= has ten gigabytes');
 ok(!-e $goes, 'files beyond the limits are evicted');
 ok(-e $stays, 'max=off keeps all');

@@ -74,7 +74,7 @@ for my $workers (1, 3) {
     $s->upload('demo/pictures/table-01.png');
     is($s->chat('secret', 'hi')->{code}, 200, 'a turn is stored');
 
-    my @open = grep { (stat $_)[2] & 077 && !-S } glob $s->dir . '/store/{vlm*,uploads,results}';
+    my @open = grep { (stat $_)[2] & 077 && !-S } glob $s->dir . '/store/{vlm*,uploads,results,documents}';
     is("@open", '', 'no file is open to others in a directory that is open to all');
     cmp_ok(scalar(() = glob $s->dir . '/store/vlm.db*'), '>', 1, 'SQLite has made files, too');
 

@@ -13,7 +13,7 @@ use VLM;
 
 my %TYPES = (css => qr{^text/css}, js => qr{^(?:application|text)/javascript}, svg => qr{^image/svg},
              html => qr{^text/html});
-my @ROUTES = VLM::slurp('http/api/route.c') =~ /(?:HANDLER|DIALECT|THREAD|ngx_string)\("(\/[^"]*)"/g;
+my @ROUTES = VLM::slurp('http/api/route.c') =~ /(?:HANDLER|DIALECT|THREAD|DOCUMENT|ngx_string)\("(\/[^"]*)"/g;
 my @ASKS = grep { !m{_lora_adapter$} }
            VLM::slurp('http/api/route.c') =~ /(?:DIALECT\(|\{ ngx_string\()"(\/[^"*]+)"\)?, \w*POST,[^}]*?&ngx_http/g;
 my $KEY = 'Bearer a-long-secret';

@@ -43,7 +43,7 @@ sub ask {
     return $s->begin($request->{method}, $request->{path}, $request->{body})->end;
 }
 
-# What is wrong with an answer for its reader, or ''.
+# The fault of an answer for its reader, or ''.
 my %wrong = (
     '/v1/models' => sub {
         return (grep { $_->{id} eq 'demo' } @{ $_[0]{json}{data} }) ? '' : 'no model demo';

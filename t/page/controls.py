@@ -219,7 +219,7 @@ def a_picture_too_large_for_the_server_is_reported_and_can_be_sent_again(fixture
     page = fixtures.open(server, allow=['413'])
 
     page.p.set_input_files('#file', picture('table-01.png'))
-    page.has('#picture-error', 'The picture is larger than the server takes. Choose a smaller one.')
+    page.has('#picture-error', 'The file is larger than the server takes. Choose a smaller one.')
     check(page.p.get_by_role('button', name='Send again').is_visible(), 'it can be tried again')
 
 

@@ -391,7 +391,9 @@ class Page:
         self.wait('stage.picture && stage.picture !== former && stage.picture.name')
 
     def begin(self, question, task='auto'):
-        self.p.locator(f'input[value={task}]').check(force=True)
+        if self.shown('#tasks'):
+            self.p.locator(f'input[value={task}]').check(force=True)
+
         self.p.fill('#message', question)
         self.p.press('#message', 'Enter')
 

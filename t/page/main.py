@@ -12,7 +12,7 @@ import sys
 import fixtures
 import tap
 
-import adapters, answers, controls, forms, screenshots, states      # noqa: E401,F401 each registers its tests
+import adapters, answers, controls, documents, forms, screenshots, states      # noqa: E401,F401 each registers its tests
 
 args = sys.argv[1:]
 screenshots.PUBLISH = '-p' in args

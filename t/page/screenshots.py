@@ -11,6 +11,7 @@ import shutil
 
 from PIL import Image
 
+from documents import MANUAL, add, pages_shown, pdf, reader, script, source_of
 from fixtures import BUILD, ROOT, Shipped, picture
 from tap import check, same, test
 
@@ -24,7 +25,7 @@ COLOURS = {'frame': 110, 'page': 56}
 MARKS = [(18, 194, 127), (255, 255, 255), (7, 117, 74), (62, 207, 142)]
 
 NAMES = ['start', 'general', 'grounding', 'pointing', 'affordance', 'trajectory', 'dark',
-         'server', 'loading', 'phone', 'phone-dark']
+         'server', 'loading', 'phone', 'phone-dark', 'documents', 'citation', 'phone-citation']
 
 
 def shoot(page, name):
@@ -41,7 +42,8 @@ def shoot(page, name):
         image = image.convert('RGB')
 
     check(len(image.getcolors(1 << 24)) > 50, f'{name} is not empty')
-    frame = page.p.locator('#frame').bounding_box() or page.p.locator('#samples').bounding_box()
+    frame = next((box for box in map(lambda name: page.p.locator(name).bounding_box(),
+                                     ('#frame', '#samples', '#pages')) if box), None)
     reduce(image, frame).save(path, optimize=True)
 
 
@@ -167,6 +169,45 @@ def screenshots_of_a_phone_with_light_and_dark_colours(fixtures):
         page.take(picture(file))
         page.ask(question, task)
         shoot(page, name)
+
+
+ANSWER = ('The belt runs at **1.2 m/s** [1] and is checked every **250 hours** [1]. '
+          'The spare belt is BC-40-120 [2]; it weighs 14 kg.')
+
+
+def asked(fixtures, **conf):
+    """A conversation about two documents, whose answer is scripted."""
+
+    server = reader(fixtures, 'manuals', 'max_pixels 800000;')
+    page = fixtures.open(server, **conf)
+    page.ready()
+    add(page, 'conveyor.pdf', pdf(MANUAL))
+    add(page, 'parts.pdf', pdf(MANUAL[2:]))
+    script(page, ANSWER, [source_of(page, server, 2, ['1.2', '250', 'hours.', 'm/s', 'runs', 'belt']),
+                          source_of(page, server, 3, ['BC-40-120']),
+                          source_of(page, server, 1, [], cited=False)], ['14'])
+
+    return page
+
+
+@test
+def screenshots_of_documents_and_of_a_citation(fixtures):
+    page = asked(fixtures, width=1080, height=660)
+    pages_shown(page)
+    shoot(page, 'documents')
+    page.ask('How fast is the belt, how often is it checked, and what is the spare part?')
+    page.p.locator('.cite').first.click()
+    page.wait('stage.picture.width > 0')
+    shoot(page, 'citation')
+
+
+@test
+def screenshot_of_a_citation_on_a_phone(fixtures):
+    page = asked(fixtures, width=375, height=740, phone=True)
+    page.ask('How fast is the belt, how often is it checked, and what is the spare part?')
+    page.p.locator('.cite').first.click()
+    page.wait('stage.picture.width > 0')
+    shoot(page, 'phone-citation')
 
 
 @test

@@ -274,29 +274,6 @@ multiply_panel(const vlm_linear_args_t *a, work_t *w, const uint8_t *panel, uint
 }
 
 
-/* Writes rows t .. t + T of y from the sums for panel p. */
-static void
-finish_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T,
-             float sums[][VLM_PANEL])
-{
-    size_t    out;
-    uint32_t  m, n0, n;
-
-    if (a->low != NULL) {
-        vlm_low_end(a, p, t, 1, T, sums);
-        return;
-    }
-
-    out = vlm_linear_out(a->w);
-    n0 = p * VLM_PANEL;
-    n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
-
-    for (m = 0; m < T; m++) {
-        vlm_epilogue_avx512(a->w, n0, n, sums[m], a->y + (t + m) * out);
-    }
-}
-
-
 void
 vlm_linear_amx(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
@@ -318,7 +295,7 @@ vlm_linear_amx(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         for (t = 0; t < a->T; t += T) {
             T = a->T - t < ROWS ? a->T - t : ROWS;
             multiply_panel(a, &work, panel, t, T);
-            finish_panel(a, p, t, T, work.y);
+            vlm_linear_end(a, vlm_epilogue_avx512, p, t, 1, T, work.y);
         }
     }
 

@@ -20,7 +20,7 @@ void vlm_low_up_avx2(const vlm_low_up_t *u, const float *const z[], float *const
 float vlm_int16_row_avx2(const float *x, uint32_t n, float most, int16_t *q);
 void vlm_segments_int16_avx2(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
                                 uint32_t head, float *scratch);
-void vlm_attend_int8_avx2(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+void vlm_attend_int16_avx2(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
                           uint32_t kv_head, float *scratch);
 
 
@@ -37,7 +37,7 @@ vlm_kernels_avx2(vlm_kernels_t *k)
     k->attend_segments = vlm_attend_segments_avx2;
     k->int16_row = vlm_int16_row_avx2;
     k->segments_int16 = vlm_segments_int16_avx2;
-    k->attend_int8 = vlm_attend_int8_avx2;
+    k->attend_int16 = vlm_attend_int16_avx2;
     k->norm = vlm_norm_avx2;
     k->add_four = vlm_add_four_avx2;
     k->quantize = vlm_quantize_avx2;

@@ -611,29 +611,6 @@ multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uin
 }
 
 
-/* Outputs of activation rows t .. t + rows from their sums [panels][rows]. */
-static void
-finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t panels, uint32_t rows,
-       float y[][VLM_PANEL])
-{
-    size_t    out;
-    uint32_t  i, n0, n;
-
-    if (a->low != NULL) {
-        vlm_low_end(a, p, t, panels, rows, y);
-        return;
-    }
-
-    out = vlm_linear_out(a->w);
-
-    for (i = 0; i < panels * rows; i++) {
-        n0 = (p + i / rows) * VLM_PANEL;
-        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
-        vlm_epilogue_avx2(a->w, n0, n, y[i], a->y + (t + i % rows) * out);
-    }
-}
-
-
 /* A panel of f32 or bf16, a quarter at a time. */
 static void
 multiply_float(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_t rows,
@@ -692,7 +669,7 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
                 multiply_panel(a, panel, t, rows, y);
             }
 
-            finish(a, p, t, panels, rows, y);
+            vlm_linear_end(a, vlm_epilogue_avx2, p, t, panels, rows, y);
         }
     }
 }

@@ -22,7 +22,7 @@ void vlm_low_up_avx512(const vlm_low_up_t *u, const float *const z[], float *con
 float vlm_int16_row_avx512(const float *x, uint32_t n, float most, int16_t *q);
 void vlm_segments_int16_avx512(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
                                 uint32_t head, float *scratch);
-void vlm_attend_int8_avx512(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+void vlm_attend_int16_avx512(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
                             uint32_t kv_head, float *scratch);
 
 
@@ -40,7 +40,7 @@ vlm_kernels_avx512(vlm_kernels_t *k)
     k->attend_segments = vlm_attend_segments_avx512;
     k->int16_row = vlm_int16_row_avx512;
     k->segments_int16 = vlm_segments_int16_avx512;
-    k->attend_int8 = vlm_attend_int8_avx512;
+    k->attend_int16 = vlm_attend_int16_avx512;
     k->norm = vlm_norm_avx512;
     k->add_four = vlm_add_four_avx512;
     k->quantize = vlm_quantize_avx512;

@@ -32,6 +32,8 @@
 #define FEW4   4                       /* of int4 that go as one tile: as few */
 #define SOME4  16                      /* of int4 whose values stay in registers */
 #define MANY   256                     /* that go over a piece of a panel together */
+#define LONG   4096                    /* values of rows of which a second cache holds fewer: */
+#define SHORT  96                      /* these go over all panels before the next ones */
 #define FAR    3072                    /* bytes to prefetch, into the second cache */
 #define NEAR   512                     /* and into the first */
 #define FAR4   1536                    /* the same of int4, which has two values in a byte */
@@ -662,30 +664,6 @@ tile4(const uint8_t *piece, uint32_t groups, const few_t *f, from_t where, const
 }
 
 
-/* Outputs of activation rows t .. t + rows from their sums [panels][rows]. */
-static void
-finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
-       float y[][VLM_PANEL])
-{
-    int       i;
-    size_t    out;
-    uint32_t  n0, n;
-
-    if (a->low != NULL) {
-        vlm_low_end(a, p, t, (uint32_t) panels, (uint32_t) rows, y);
-        return;
-    }
-
-    out = vlm_linear_out(a->w);
-
-    for (i = 0; i < panels * rows; i++) {
-        n0 = (p + (uint32_t) (i / rows)) * VLM_PANEL;
-        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
-        vlm_epilogue_avx512(a->w, n0, n, y[i], a->y + (t + (uint32_t) (i % rows)) * out);
-    }
-}
-
-
 /* Up to ALONE activation rows, which are bound by memory. */
 static void
 multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
@@ -706,7 +684,7 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         memset(y, 0, (size_t) panels * a->T * sizeof(y[0]));
 
         tile(panel, bytes, r, (uint32_t) r.values, STREAM, panels, (int) a->T, y);
-        finish(a, p, 0, panels, (int) a->T, y);
+        vlm_linear_end(a, vlm_epilogue_avx512, p, 0, (uint32_t) panels, a->T, y);
     }
 }
 
@@ -746,7 +724,7 @@ multiply_few4(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
             piece = next;
         }
 
-        finish(a, p, 0, 1, (int) a->T, y);
+        vlm_linear_end(a, vlm_epilogue_avx512, p, 0, 1, a->T, y);
     }
 }
 
@@ -779,7 +757,7 @@ multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
         }
     }
 
-    finish(a, p, t, 1, (int) T, y);
+    vlm_linear_end(a, vlm_epilogue_avx512, p, t, 1, T, y);
 }
 
 
@@ -809,7 +787,7 @@ multiply_panel4(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
         }
     }
 
-    finish(a, p, t, 1, (int) T, y);
+    vlm_linear_end(a, vlm_epilogue_avx512, p, t, 1, T, y);
 }
 
 
@@ -829,7 +807,7 @@ multiply_float(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         for (t = 0; t < a->T; t += rows) {
             rows = a->T - t >= ROWS ? ROWS : 1;
             tile_rows(a, panel, t, (int) rows, y);
-            finish(a, p, t, 1, (int) rows, y);
+            vlm_linear_end(a, vlm_epilogue_avx512, p, t, 1, rows, y);
         }
     }
 }
@@ -839,7 +817,7 @@ void
 vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
     int       int4 = a->w->type == VLM_INT4;
-    uint32_t  p, t, T;
+    uint32_t  p, t, T, most;
 
     if (!vlm_takes_int8(a->w->type)) {
         multiply_float(a, begin, end);
@@ -851,9 +829,12 @@ vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         return;
     }
 
-    for (p = begin; p < end; p++) {
-        for (t = 0; t < a->T; t += T) {
-            T = a->T - t < MANY ? a->T - t : MANY;
+    most = a->w->K > LONG ? SHORT : MANY;
+
+    for (t = 0; t < a->T; t += T) {
+        T = a->T - t < most ? a->T - t : most;
+
+        for (p = begin; p < end; p++) {
             int4 ? multiply_panel4(a, p, t, T) : multiply_panel(a, p, t, T);
         }
     }

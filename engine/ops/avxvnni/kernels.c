@@ -10,7 +10,7 @@
 void vlm_linear_avxvnni(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 void vlm_segments_int16_avxvnni(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
                                 uint32_t head, float *scratch);
-void vlm_attend_int8_avxvnni(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+void vlm_attend_int16_avxvnni(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
                              uint32_t kv_head, float *scratch);
 
 
@@ -31,5 +31,5 @@ vlm_kernels_avxvnni(vlm_kernels_t *k)
     k->name = "avxvnni";
     k->linear = vlm_linear_avxvnni;
     k->segments_int16 = vlm_segments_int16_avxvnni;
-    k->attend_int8 = vlm_attend_int8_avxvnni;
+    k->attend_int16 = vlm_attend_int16_avxvnni;
 }

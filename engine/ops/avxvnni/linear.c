@@ -225,28 +225,6 @@ panel_int4(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_
 
 
 static void
-finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, uint32_t rows,
-       float y[][VLM_PANEL])
-{
-    size_t    out;
-    uint32_t  i, n0, n;
-
-    if (a->low != NULL) {
-        vlm_low_end(a, p, t, (uint32_t) panels, rows, y);
-        return;
-    }
-
-    out = vlm_linear_out(a->w);
-
-    for (i = 0; i < (uint32_t) panels * rows; i++) {
-        n0 = (p + i / rows) * VLM_PANEL;
-        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
-        vlm_epilogue_avx2(a->w, n0, n, y[i], a->y + (t + i % rows) * out);
-    }
-}
-
-
-static void
 multiply_int4(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
     float           y[MANY][VLM_PANEL] __attribute__((aligned(32)));
@@ -259,7 +237,7 @@ multiply_int4(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         for (t = 0; t < a->T; t += T) {
             T = a->T - t < MANY ? a->T - t : MANY;
             panel_int4(a, panel, t, T, y);
-            finish(a, p, t, 1, T, y);
+            vlm_linear_end(a, vlm_epilogue_avx2, p, t, 1, T, y);
         }
     }
 }
@@ -288,7 +266,7 @@ vlm_linear_avxvnni(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         for (t = 0; t < a->T; t += (uint32_t) rows) {
             rows = a->T - t < ROWS ? (int) (a->T - t) : ROWS;
             multiply_rows(a, p, t, panels, rows, y);
-            finish(a, p, t, panels, (uint32_t) rows, y);
+            vlm_linear_end(a, vlm_epilogue_avx2, p, t, panels, (uint32_t) rows, y);
         }
     }
 }

@@ -81,11 +81,17 @@ epilogue(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float
  * remainder.
  */
 void
-VLM_ISA(vlm_epilogue)(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y)
+VLM_ISA(vlm_epilogue)(const vlm_linear_t *w, uint32_t n0, uint32_t n, uint32_t rows,
+                      float acc[][VLM_PANEL], float *y)
 {
-    if (n == VLM_PANEL) {
-        epilogue(w, n0, VLM_PANEL, acc, y);
-    } else {
-        epilogue(w, n0, n, acc, y);
+    size_t    out = vlm_linear_out(w);
+    uint32_t  i;
+
+    for (i = 0; i < rows; i++, y += out) {
+        if (n == VLM_PANEL) {
+            epilogue(w, n0, VLM_PANEL, acc[i], y);
+        } else {
+            epilogue(w, n0, n, acc[i], y);
+        }
     }
 }

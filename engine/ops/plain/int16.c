@@ -191,7 +191,7 @@ vlm_segments_int16_plain(const vlm_segments16_args_t *a, uint32_t begin, uint32_
 
 
 void
-vlm_attend_int8_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
+vlm_attend_int16_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
                       float *scratch)
 {
     size_t           at;
@@ -209,8 +209,15 @@ vlm_attend_int8_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, 
 
     for (t = begin; t < end; t++) {
         at = vlm_kv_row(a, t, kv_head);
-        w.k8 = (const int8_t *) kv->k + at * hd;
-        w.v8 = (const int8_t *) kv->v + at * hd;
+
+        if (kv->type == VLM_INT8) {
+            w.k8 = (const int8_t *) kv->k + at * hd;
+            w.v8 = (const int8_t *) kv->v + at * hd;
+        } else {
+            w.k = (const int16_t *) kv->k + at * hd;
+            w.v = (const int16_t *) kv->v + at * hd;
+        }
+
         w.ks = kv->k_scale + at;
         w.vs = kv->v_scale + at;
         w.n = vlm_kv_seen(a->batch, t);
@@ -218,7 +225,7 @@ vlm_attend_int8_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, 
         for (h = kv_head * group; h < (kv_head + 1) * group; h++) {
             at = ((size_t) t * a->a->heads + h) * hd;
             w.slope = a->a->slope == NULL ? 0 : a->a->slope[h] * VLM_LOG2E;
-            scale = vlm_int16_of(a->q + at, hd, VLM_INT16_MOST, q);
+            scale = vlm_int16_of(a->q + at, hd, vlm_int16_query(hd), q);
             attend_row(&w, q, scale, a->o + at);
         }
     }

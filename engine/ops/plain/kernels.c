@@ -26,7 +26,7 @@ vlm_kernels_plain(vlm_kernels_t *k)
     k->unpack_row = vlm_unpack_row_plain;
     k->linear = vlm_linear_plain;
     k->attend = vlm_attend_plain;
-    k->attend_int8 = vlm_attend_int8_plain;
+    k->attend_int16 = vlm_attend_int16_plain;
     k->attend_segments = vlm_attend_segments_plain;
     k->int16_row = vlm_int16_row_plain;
     k->segments_int16 = vlm_segments_int16_plain;

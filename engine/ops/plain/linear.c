@@ -217,11 +217,8 @@ void
 vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
     float                acc[1][VLM_PANEL];
-    size_t               out;
     uint32_t             p, t, i, n0, n;
     const vlm_linear_t  *w = a->w;
-
-    out = vlm_linear_out(w);
 
     for (p = begin; p < end; p++) {
         n0 = p * VLM_PANEL;
@@ -232,11 +229,7 @@ vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
                 acc[0][i] = dot_row(a, n0 + i, t);
             }
 
-            if (a->low != NULL) {
-                vlm_low_end(a, p, t, 1, 1, acc);
-            } else {
-                vlm_epilogue_plain(w, n0, n, acc[0], a->y + t * out);
-            }
+            vlm_linear_end(a, vlm_epilogue_plain, p, t, 1, 1, acc);
         }
     }
 }

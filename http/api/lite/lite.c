@@ -177,7 +177,7 @@ ngx_http_vlm_lite_prompt(ngx_http_vlm_ctx_t *ctx)
     s->min_tokens = raw ? s->max_tokens
                         : ngx_min(s->max_tokens, NGX_HTTP_VLM_LITE_LEAST);
 
-    (void) ngx_http_vlm_messages_prompt(lite->messages, 1, NULL);
+    (void) ngx_http_vlm_messages_prompt(&lite->messages, 1, NULL);
 }
 
 
@@ -256,7 +256,7 @@ ngx_http_vlm_lite_failed(ngx_http_vlm_ctx_t *ctx)
     if (lite == NULL && ctx->error.status == NGX_HTTP_BAD_REQUEST
         && ctx->error.code == NULL && ctx->error.err.code == VLM_OK)
     {
-        vlm_lite_not_json(&ctx->out.json, ctx->error.err.text);
+        vlm_wrong_json(&ctx->out.json, ctx->error.err.text, NULL);
         ctx->error.status = NGX_HTTP_VLM_LITE_WRONG;
     }
 
@@ -290,11 +290,16 @@ ngx_http_vlm_lite_free(ngx_http_vlm_ctx_t *ctx)
 
     ctx->data = NULL;
 
-    if (lite) {
-        vlm_lite_free(&lite->in);
-        ngx_http_vlm_messages_free(lite->messages);
-        free(lite);
+    if (lite == NULL) {
+        return;
     }
+
+    if (lite->messages) {
+        ngx_http_vlm_messages_free(lite->messages);
+    }
+
+    vlm_lite_free(&lite->in);
+    free(lite);
 }
 
 

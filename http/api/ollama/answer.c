@@ -61,7 +61,7 @@ ngx_http_vlm_ollama_call(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     vlm_json_open(w, '{');
     vlm_json_add_open(w, "function", '{');
     vlm_json_add_string(w, "name", piece->name);
-    ngx_http_vlm_tools_arguments(w, piece, 0);
+    vlm_calls_add_arguments(w, piece, 0);
     vlm_json_shut(w, '}');
     vlm_json_shut(w, '}');
 }
@@ -118,13 +118,13 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         ngx_http_vlm_ollama_calls(ctx, w, call);
 
         if (reason) {
-            ngx_http_vlm_fields_put_marks(ctx, w);
+            ngx_http_vlm_fields_marks(ctx, w, o->in.f.task);
         }
 
         vlm_json_shut(w, '}');
 
     } else if (reason) {
-        ngx_http_vlm_fields_put_marks(ctx, w);
+        ngx_http_vlm_fields_marks(ctx, w, o->in.f.task);
     }
 
     if (n_tokens) {

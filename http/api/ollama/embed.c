@@ -25,7 +25,7 @@ ngx_http_vlm_ollama_embed_fields(ngx_http_vlm_ctx_t *ctx,
     ctx->dialect = &ngx_http_vlm_ollama_embed;
 
     e = ngx_http_vlm_embed_create(ctx, json, "missing request body",
-                                  NGX_HTTP_VLM_OF_EMBED);
+                                  VLM_OF_EMBED);
     if (e == NULL) {
         return;
     }

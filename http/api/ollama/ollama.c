@@ -156,12 +156,12 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
     n = o->in.f.number;
 
-    o->whole = n[NGX_HTTP_VLM_TRUNCATE] == 0;
-    o->unloads = n[NGX_HTTP_VLM_UNLOADS] == 1;
+    o->whole = n[VLM_FIELD_TRUNCATE] == 0;
+    o->unloads = n[VLM_FIELD_UNLOADS] == 1;
 
-    ctx->streaming = n[NGX_HTTP_VLM_STREAM] != 0;
+    ctx->streaming = n[VLM_FIELD_STREAM] != 0;
     ctx->out.plain = o->in.f.constraint.form || !ctx->engine->conf.thinking;
-    ctx->out.thinks = !ctx->out.plain && n[NGX_HTTP_VLM_THINK] != 0;
+    ctx->out.thinks = !ctx->out.plain && n[VLM_FIELD_THINK] != 0;
 
     return NGX_OK;
 }
@@ -192,7 +192,7 @@ ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     ngx_http_vlm_ollama_t  *o;
 
-    if (ngx_http_vlm_ollama_fields(ctx, json, NGX_HTTP_VLM_OF_OLLAMA) != NGX_OK
+    if (ngx_http_vlm_ollama_fields(ctx, json, VLM_OF_OLLAMA) != NGX_OK
         || ngx_http_vlm_ollama_messages(ctx, vlm_json_get(json, "messages"))
            != NGX_OK
         || ngx_http_vlm_tools_read(ctx, json, "tools", NULL) != NGX_OK)
@@ -219,7 +219,7 @@ ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     ngx_uint_t  template, system;
 
-    o->raw = o->in.f.number[NGX_HTTP_VLM_RAW] == 1;
+    o->raw = o->in.f.number[VLM_FIELD_RAW] == 1;
 
     template = vlm_json_is_true(vlm_json_get(json, "template"));
     system = vlm_json_is_true(vlm_json_get(json, "system"));
@@ -267,7 +267,7 @@ ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
 
     ctx->dialect = &ngx_http_vlm_ollama_chat;
 
-    if (ngx_http_vlm_ollama_fields(ctx, json, NGX_HTTP_VLM_OF_GENERATE)
+    if (ngx_http_vlm_ollama_fields(ctx, json, VLM_OF_GENERATE)
         != NGX_OK
         || ngx_http_vlm_ollama_unsupported(ctx, json) != NGX_OK)
     {
@@ -336,7 +336,7 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    while (ngx_http_vlm_messages_prompt(o->in.messages, o->raw,
+    while (ngx_http_vlm_messages_prompt(&o->in.messages, o->raw,
                                         ngx_http_vlm_thinking_tail(ctx))
            != NGX_OK)
     {

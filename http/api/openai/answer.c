@@ -82,7 +82,7 @@ ngx_http_vlm_openai_call(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     vlm_json_add_string(w, "type", "function");
     vlm_json_add_open(w, "function", '{');
     vlm_json_add_string(w, "name", piece->name);
-    ngx_http_vlm_tools_arguments(w, piece, 1);
+    vlm_calls_add_arguments(w, piece, 1);
     vlm_json_shut(w, '}');
     vlm_json_shut(w, '}');
 }
@@ -109,16 +109,6 @@ ngx_http_vlm_openai_called(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     vlm_json_release(&text);
 
     o->n_calls = ngx_http_vlm_tools_whole(ctx, w, ngx_http_vlm_openai_call);
-}
-
-
-static const char *
-ngx_http_vlm_openai_finish(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_openai_t *o = ctx->data;
-
-    return o->n_calls && ctx->finish != VLM_FINISH_LENGTH
-           ? "tool_calls" : ngx_http_vlm_finish_reason(ctx);
 }
 
 
@@ -160,7 +150,7 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         }
 
         if (finish) {
-            ngx_http_vlm_fields_put_marks(ctx, w);
+            ngx_http_vlm_fields_marks(ctx, w, o->in.f.task);
         }
 
         vlm_json_shut(w, '}');
@@ -176,8 +166,9 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         ngx_http_vlm_openai_logprobs(ctx, w, n_tokens);
     }
 
-    vlm_json_add_string(w, "finish_reason",
-                        finish ? ngx_http_vlm_openai_finish(ctx) : NULL);
+    vlm_json_add_string(w, "finish_reason", !finish ? NULL
+                           : o->n_calls && ctx->finish != VLM_FINISH_LENGTH
+                             ? "tool_calls" : ngx_http_vlm_finish_reason(ctx));
 
     vlm_json_shut(w, '}');
     vlm_json_shut(w, ']');

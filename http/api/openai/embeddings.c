@@ -17,7 +17,7 @@ ngx_http_vlm_openai_embed_fields(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_embed_t  *e;
 
     e = ngx_http_vlm_embed_create(ctx, json, "The request has no body",
-                                  NGX_HTTP_VLM_OF_EMBEDDINGS);
+                                  VLM_OF_EMBEDDINGS);
     if (e == NULL) {
         return;
     }
@@ -97,7 +97,7 @@ ngx_http_vlm_openai_embed_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
         vlm_json_add_int(w, "index", i);
         vlm_json_put_key(w, "embedding");
 
-        if (e->in.f.number[NGX_HTTP_VLM_BASE64] == 1) {
+        if (e->in.f.number[VLM_FIELD_BASE64] == 1) {
             ngx_http_vlm_openai_embed_base64(ctx, w, i);
 
         } else {

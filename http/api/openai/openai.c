@@ -66,8 +66,8 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 
     n = o->in.f.number;
 
-    if (ngx_http_vlm_fields_read(ctx, json, o->chat ? NGX_HTTP_VLM_OF_CHAT
-                                                    : NGX_HTTP_VLM_OF_TEXT)
+    if (ngx_http_vlm_fields_read(ctx, json, o->chat ? VLM_OF_CHAT
+                                                    : VLM_OF_TEXT)
         != NGX_OK
         || ngx_http_vlm_fields_constrain(ctx,
                vlm_constraint_read(&o->in.f.constraint, json, o->chat,
@@ -77,20 +77,20 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
         return NGX_ERROR;
     }
 
-    ctx->streaming = n[NGX_HTTP_VLM_STREAM] == 1;
-    o->include_usage = n[NGX_HTTP_VLM_INCLUDE] == 1;
+    ctx->streaming = n[VLM_FIELD_STREAM] == 1;
+    o->include_usage = n[VLM_FIELD_INCLUDE] == 1;
 
     if (!o->chat) {
-        n[NGX_HTTP_VLM_LOGPROBS] = !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS]);
+        n[VLM_FIELD_LOGPROBS] = !isnan(n[VLM_FIELD_TOP_LOGPROBS]);
 
-        if (isnan(n[NGX_HTTP_VLM_MAX_TOKENS])) {
-            n[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
+        if (isnan(n[VLM_FIELD_MAX_TOKENS])) {
+            n[VLM_FIELD_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
         }
 
         return NGX_OK;
     }
 
-    if (n[NGX_HTTP_VLM_LOGPROBS] != 1 && n[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
+    if (n[VLM_FIELD_LOGPROBS] != 1 && n[VLM_FIELD_TOP_LOGPROBS] > 0) {
         ngx_http_vlm_fail_param(ctx, "top_logprobs");
 
         return ngx_http_vlm_fail_input(ctx, "top_logprobs is for requests with "
@@ -167,7 +167,7 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
 
-    (void) ngx_http_vlm_messages_prompt(o->in.messages, !o->chat,
+    (void) ngx_http_vlm_messages_prompt(&o->in.messages, !o->chat,
                                         ngx_http_vlm_tools_tail(ctx));
 }
 

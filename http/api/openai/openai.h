@@ -10,6 +10,7 @@
 
 
 #include "../fields.h"
+#include "api/responses_out.h"
 
 
 typedef struct {
@@ -25,12 +26,7 @@ typedef struct {
     size_t                        offset;      /* characters of tokens sent */
     ngx_uint_t                    n_calls;
 
-    /* of /v1/responses: responses.c */
-    ngx_uint_t                    seq;         /* of events */
-    ngx_uint_t                    n_items;     /* of the output */
-    ngx_uint_t                    in_text;     /* the last one is a message */
-    vlm_json_out_t                said;        /* its text */
-    vlm_json_t                   *asked;       /* fields that are sent back */
+    vlm_response_t                response;    /* of /v1/responses */
 } ngx_http_vlm_openai_t;
 
 

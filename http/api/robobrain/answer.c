@@ -6,6 +6,7 @@
 
 
 #include "chat.h"
+#include "robobrain/steps.h"
 
 
 /* the server that this one replaces has neither counts nor times: they are sent
@@ -16,7 +17,7 @@ ngx_http_vlm_answer_put_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     vlm_usage_t  *u;
 
-    if (ngx_http_vlm_fields(ctx)->number[NGX_HTTP_VLM_TIMINGS] != 1) {
+    if (ngx_http_vlm_fields(ctx)->number[VLM_FIELD_TIMINGS] != 1) {
         return;
     }
 
@@ -106,10 +107,9 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     ngx_http_vlm_answer_put_resized(ctx, w);
 
     ngx_http_vlm_fields_marks(ctx, w, vlm_task_find(chat->task_name,
-                                             ngx_strlen(chat->task_name)),
-                              &chat->picture);
+                                             ngx_strlen(chat->task_name)));
 
-    ngx_http_vlm_answer_put_result(w, "output_image", chat->result);
+    vlm_steps_put_result(w, "output_image", chat->result);
 
     ngx_http_vlm_answer_put_task(ctx, w);
 
@@ -129,29 +129,14 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 void
 ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_http_vlm_chat_t *chat = ctx->data;
-
-    if (!chat->picture.scaled || ctx->engine->conf.facts.coordinates) {
+    if (!ctx->out.seen.scaled || ctx->engine->conf.facts.coordinates) {
         return;
     }
 
     vlm_json_add_open(w, "image_resized", '[');
-    vlm_json_put_int(w, chat->picture.resized_width);
-    vlm_json_put_int(w, chat->picture.resized_height);
+    vlm_json_put_int(w, ctx->out.seen.resized_width);
+    vlm_json_put_int(w, ctx->out.seen.resized_height);
     vlm_json_shut(w, ']');
-}
-
-
-void
-ngx_http_vlm_answer_put_result(vlm_json_out_t *w, const char *key,
-    vlm_store_file_t *result)
-{
-    if (result) {
-        vlm_json_add_format(w, key, "/result/%s", result->name);
-
-    } else {
-        vlm_json_add_string(w, key, NULL);
-    }
 }
 
 

@@ -154,7 +154,7 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
            != NGX_OK
         || ngx_http_vlm_chat_task(ctx, json) != NGX_OK
         || ngx_http_vlm_adapter_field(ctx, json) != NGX_OK
-        || ngx_http_vlm_fields_read(ctx, json, NGX_HTTP_VLM_OF_BRAIN)
+        || ngx_http_vlm_fields_read(ctx, json, VLM_OF_BRAIN)
            != NGX_OK)
     {
         return;
@@ -196,7 +196,7 @@ ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
         (void) ngx_http_vlm_fail_memory(ctx, "the request");
 
     } else {
-        ngx_http_vlm_fields_init(ngx_http_vlm_fields(ctx));
+        vlm_fields_init(ngx_http_vlm_fields(ctx));
     }
 
     return ctx->data;
@@ -407,7 +407,7 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
         ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
     }
 
-    chat->in.task = chat->task;
+    chat->in.f.task = chat->task;
 
     if (ngx_http_vlm_fields_sampling(ctx) == NGX_OK) {
         ngx_http_vlm_turn_prompt(ctx);
@@ -479,7 +479,8 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
     free((char *) ctx->place.session.data);
     ctx->place.session.data = NULL;
 
-    ngx_http_vlm_fields_free(&chat->in.f);
+    vlm_fields_free(&chat->in.f);
+    vlm_grammar_free(chat->in.grammar);
     free((char *) chat->message.data);
     free(chat->image);
     free(chat->key);

@@ -28,7 +28,6 @@ typedef struct {
     char                          task_name[NGX_HTTP_VLM_TASK + 1];
                                                /* as given, or as found */
     char                         *image;       /* path of this turn's picture */
-    vlm_picture_info_t            picture;
     vlm_pixels_t                  pixels;      /* its bounds */
     int                           task;        /* vlm_task_t, or -1 */
     int64_t                       epoch;       /* of the session, as loaded */
@@ -102,11 +101,6 @@ void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
 
 void ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
-
-/* "/result/NAME", or null */
-
-void ngx_http_vlm_answer_put_result(vlm_json_out_t *w, const char *key,
-    vlm_store_file_t *result);
 
 
 /* ---- turn.c: a session to a prompt, and the turn back to the store ------- */

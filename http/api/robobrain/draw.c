@@ -37,7 +37,7 @@ ngx_http_vlm_draw_jpeg(ngx_http_vlm_ctx_t *ctx, const vlm_file_t *image,
         n = vlm_shapes(chat->task, (char *) text->data, text->len, shapes,
                        VLM_MAX_SHAPES);
 
-        view = ngx_http_vlm_view(ctx, &chat->picture);
+        view = ngx_http_vlm_view(ctx);
 
         vlm_shapes_place(&view, shapes, n);
         vlm_draw_shapes(&c, shapes, n);
@@ -100,7 +100,7 @@ ngx_http_vlm_draw(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)
         return NULL;
     }
 
-    if (vlm_budget_take(&eng->budget, chat->picture.memory,
+    if (vlm_budget_take(&eng->budget, ctx->out.seen.memory,
                         (uint32_t) eng->conf.timeout, NULL, NULL)
         != VLM_BUDGET_OK)
     {
@@ -120,7 +120,7 @@ ngx_http_vlm_draw(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)
 
     free(jpeg);
     vlm_file_close(&map);
-    vlm_budget_give(&eng->budget, chat->picture.memory);
+    vlm_budget_give(&eng->budget, ctx->out.seen.memory);
 
     return file;
 }

@@ -3,8 +3,7 @@
  * POST /api/pipeline and /api/decompose: the model splits a request into
  * steps; /api/pipeline then executes them, too (steps.c).
  *
- * A plan is the model's text.  A missing field of it has a default, and
- * without any plan the request itself is the only step.
+ * A plan is the model's text, which lib/robobrain/steps.c makes into steps.
  */
 
 
@@ -25,7 +24,7 @@ ngx_http_vlm_pipeline_ask(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* loop: keeps the model's plan, as text, in p->words */
+/* loop: keeps the model's plan, as text */
 
 static void
 ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
@@ -36,7 +35,7 @@ ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
     ngx_str_t  words;
 
     if (ctx->error.err.code != VLM_OK) {
-        ngx_http_vlm_copy(p->why, ctx->error.err.text);
+        ngx_http_vlm_copy(p->s.why, ctx->error.err.text);
         ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
         return;
     }
@@ -48,82 +47,12 @@ ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
 
     len = ngx_min(words.len, VLM_WORDS_PLAN);
 
-    p->words = malloc(len + 1);
+    p->s.words = malloc(len + 1);
 
-    if (p->words) {
-        ngx_memcpy(p->words, words.data, len);
-        p->words[len] = '\0';
+    if (p->s.words) {
+        ngx_memcpy(p->s.words, words.data, len);
+        p->s.words[len] = '\0';
     }
-}
-
-
-/* whatever the step's type, it gets a task and a question */
-
-static int
-ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p)
-{
-    int                         task;
-    ngx_uint_t                  i;
-    vlm_words_step_t           *plan;
-
-    for (i = 0; i < p->n; i++) {
-        plan = &p->plan[i];
-
-        if (plan->prompt && plan->prompt[0] == '\0') {
-            free(plan->prompt);
-            plan->prompt = strdup(p->chat.message.data);
-        }
-
-        if (plan->prompt == NULL || plan->description == NULL) {
-            p->n = 0;
-            return -1;
-        }
-
-        task = vlm_task_find(plan->task, ngx_strlen(plan->task));
-
-        p->steps[i].task = task < 0 ? VLM_GENERAL : task;
-
-        ngx_http_vlm_copy(plan->task, vlm_task_name(p->steps[i].task));
-    }
-
-    return 0;
-}
-
-
-static int
-ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p, const char *description)
-{
-    int     n;
-    size_t  len;
-    u_char  *last;
-
-    p->planned = 1;
-
-    len = p->words ? ngx_strlen(p->words) : 0;
-    n = vlm_words_plan(p->words, len, p->plan);
-
-    if (n < 0) {
-        return -1;
-    }
-
-    if (n == 0) {
-        if (p->why[0] == '\0') {
-            last = ngx_snprintf((u_char *) p->why, sizeof(p->why) - 1,
-                                "Could not parse JSON from response: %*s",
-                                vlm_words_cut(p->words, len, 200),
-                                p->words ? p->words : "");
-            p->why[vlm_utf8_whole(p->why, (char *) last - p->why)] = '\0';
-        }
-
-        p->plan[0].number = 1;
-        p->plan[0].prompt = strdup(p->chat.message.data);
-        p->plan[0].description = strdup(description);
-        n = 1;
-    }
-
-    p->n = n;
-
-    return ngx_http_vlm_pipeline_complete(p);
 }
 
 
@@ -196,12 +125,14 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (!p->planned) {
-        description = p->words && strchr(p->words, '[')
-                      && strrchr(p->words, ']') > strchr(p->words, '[')
+        p->planned = 1;
+
+        description = p->s.words && strchr(p->s.words, '[')
+                      && strrchr(p->s.words, ']') > strchr(p->s.words, '[')
                       ? "Fallback to general query"
                       : "Process as general query";
 
-        if (ngx_http_vlm_pipeline_plan(p, description) != 0) {
+        if (vlm_steps_plan(&p->s, p->chat.message.data, description) != 0) {
             (void) ngx_http_vlm_fail_memory(ctx, "the plan");
             return;
         }
@@ -265,9 +196,10 @@ ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ngx_http_vlm_pipeline_plan(ctx->data,
-                                   "Execute the query as a general task "
-                                   "(decomposition failed)")
+    ngx_http_vlm_pipeline_t *p = ctx->data;
+
+    if (vlm_steps_plan(&p->s, p->chat.message.data, "Execute the query as a "
+                       "general task (decomposition failed)")
         != 0)
     {
         (void) ngx_http_vlm_fail_memory(ctx, "the plan");
@@ -282,14 +214,8 @@ ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     vlm_json_open(w, '{');
 
-    if (p->why[0]) {
-        vlm_json_add_string(w, "error", p->why);
-        vlm_json_add_bool(w, "fallback", 1);
-        vlm_json_add_format(w, "message", "Could not decompose query: %s",
-                            p->why);
-    }
-
-    vlm_words_put_plan(w, p->plan, p->n);
+    vlm_steps_put_why(&p->s, w);
+    vlm_words_put_plan(w, p->s.plan, p->s.n);
     vlm_json_add_bool(w, "success", 1);
 
     vlm_json_shut(w, '}');
@@ -304,21 +230,9 @@ ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_pipeline_t *p = ctx->data;
 
-    ngx_uint_t  i;
-
-    if (p == NULL) {
-        return;
+    if (p) {
+        vlm_steps_free(&p->s);
     }
-
-    vlm_words_plan_free(p->plan, VLM_WORDS_STEPS);
-
-    for (i = 0; i < VLM_WORDS_STEPS; i++) {
-        free(p->steps[i].prompt);
-        free(p->steps[i].answer);
-        free(p->steps[i].result);
-    }
-
-    free(p->words);
 
     ngx_http_vlm_chat_free(ctx);
 }

@@ -1,7 +1,7 @@
 
 /*
- * The structures that the files of a pipeline share: a request, its plan, and
- * the result of each step.
+ * The structure that the files of a pipeline share: a request, and its steps
+ * (lib/robobrain/steps.h).
  */
 
 
@@ -10,19 +10,7 @@
 
 
 #include "chat.h"
-
-
-typedef struct {
-    int                           task;        /* vlm_task_t */
-    char                         *prompt;      /* the question: with the
-                                                  previous answer, if the step
-                                                  uses it */
-    char                         *answer;      /* NULL: the step has failed */
-    size_t                        answer_len;
-    char                          error[256];  /* the error; or a remark */
-    vlm_store_file_t             *result;      /* the drawn picture, or NULL */
-    unsigned                      said:1;      /* the model has answered */
-} ngx_http_vlm_pipeline_step_t;
+#include "robobrain/steps.h"
 
 
 /* of one request, ctx->data: malloc()ed, and so is the memory it points to */
@@ -30,13 +18,7 @@ typedef struct {
 typedef struct {
     ngx_http_vlm_chat_t           chat;        /* first the request, then its
                                                   steps as they are asked */
-    char                         *words;       /* the plan's text */
-    char                          why[512];    /* there is no plan, but one
-                                                  step; or "" */
-    vlm_words_step_t              plan[VLM_WORDS_STEPS];
-    ngx_http_vlm_pipeline_step_t  steps[VLM_WORDS_STEPS];
-    ngx_uint_t                    n;           /* steps */
-    ngx_uint_t                    at;          /* the index of the next one */
+    vlm_steps_t                   s;
     unsigned                      asked:1;     /* for the plan */
     unsigned                      planned:1;
     unsigned                      running:1;   /* a step is being answered */

@@ -155,7 +155,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     vlm_file_close(&file);
 
     if (picture) {
-        vlm_picture_info(picture, &chat->picture);
+        vlm_picture_info(picture, &ctx->out.seen);
     }
 
     return picture;
@@ -346,7 +346,7 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
     /* the size that the answer's coordinates belong to */
 
     if (e->image.data) {
-        (void) ngx_http_vlm_turn_measure(ctx, e->image.data, &chat->picture,
+        (void) ngx_http_vlm_turn_measure(ctx, e->image.data, &ctx->out.seen,
                                          NULL);
     }
 

@@ -316,14 +316,44 @@ ngx_http_vlm_file_send(ngx_http_request_t *r, ngx_str_t *path,
 
 
 ngx_int_t
+ngx_http_vlm_file_reply(ngx_http_request_t *r, ngx_str_t *path)
+{
+    u_char                *name;
+    ngx_int_t              rc;
+    ngx_open_file_info_t   of;
+
+    name = (u_char *) strrchr((char *) path->data, '/') + 1;
+
+    rc = ngx_http_vlm_file_open(r, path, path->data + path->len - name, &of);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_vlm_file_headers(r, &of) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_file_send(r, path, &of);
+}
+
+
+ngx_int_t
 ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
-    ngx_int_t                   rc;
-    ngx_str_t                   path;
-    ngx_open_file_info_t        of;
-    vlm_store_text_t            name;
-    vlm_store_folder_t          folder;
+    ngx_str_t           path;
+    vlm_store_text_t    name;
+    vlm_store_folder_t  folder;
 
     name.data = (char *) piece->data;
     name.len = piece->len;
@@ -345,24 +375,5 @@ ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     path.len = ngx_strlen(path.data);
 
-    rc = ngx_http_vlm_file_open(r, &path, name.len, &of);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
-    }
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    if (ngx_http_vlm_file_headers(r, &of) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_file_send(r, &path, &of);
+    return ngx_http_vlm_file_reply(r, &path);
 }

@@ -49,7 +49,7 @@ my $Binary   = $ENV{TEST_NGINX_BINARY} || 'nginx';
 my $Port     = $ENV{TEST_NGINX_SERVER_PORT} || $ENV{TEST_NGINX_PORT} || 1984;
 my $Addr     = '127.0.0.1';
 my $Root     = $ENV{TEST_NGINX_SERVROOT} || Cwd::getcwd() . '/t/servroot';
-my $Timeout  = $ENV{TEST_NGINX_TIMEOUT} || 3;
+my $Timeout  = $ENV{TEST_NGINX_TIMEOUT} || 60;         # s: a machine may be busy
 my $Level    = $ENV{TEST_NGINX_LOG_LEVEL} || 'debug';
 my $Master   = ($ENV{TEST_NGINX_MASTER_PROCESS} || 'off') eq 'on';
 

@@ -1,0 +1,21 @@
+/* Origins of web pages: a scheme, a host and a port, such as https://robots.example:8443. */
+
+#ifndef VLM_ORIGIN_H
+#define VLM_ORIGIN_H
+
+#include <stddef.h>
+
+/* May this text of a configuration, with its zero, be an origin? */
+int vlm_origin_valid(const char *text);
+
+/* Is it [bytes] this origin, or a page's URL with this origin?  Letters have no case. */
+int vlm_origin_is(const char *text, size_t bytes, const char *origin, size_t len);
+
+/*
+ * Is the origin, [bytes], that of a server which its client has addressed as "host" or "host:port",
+ * [len]?  The scheme is the origin's, since a proxy in front of the server may end TLS; a port that
+ * one of them leaves out is the scheme's.
+ */
+int vlm_origin_own(const char *origin, size_t bytes, const char *host, size_t len);
+
+#endif

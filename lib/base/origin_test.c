@@ -1,0 +1,90 @@
+/* Origins of pages: which are valid, which are the server's own. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/origin.h"
+
+
+static void
+an_origin_has_a_scheme_and_a_host_but_no_path(void **state)
+{
+    (void) state;
+
+    assert_true(vlm_origin_valid("https://robots.example:8443"));
+    assert_true(vlm_origin_valid("null://x"));
+    assert_false(vlm_origin_valid("https://"));
+    assert_false(vlm_origin_valid("https://robots.example/"));
+    assert_false(vlm_origin_valid("robots.example"));
+    assert_false(vlm_origin_valid(""));
+}
+
+
+static int
+is(const char *text, const char *origin)
+{
+    return vlm_origin_is(text, strlen(text), origin, strlen(origin));
+}
+
+
+static void
+a_page_has_the_origin_of_its_url(void **state)
+{
+    (void) state;
+
+    assert_true(is("https://a.example", "https://a.example"));
+    assert_true(is("HTTPS://A.example/page", "https://a.example"));
+    assert_false(is("https://a.example.evil/page", "https://a.example"));
+    assert_false(is("https://a.example:8443", "https://a.example"));
+    assert_false(is("https://a.exampl", "https://a.example"));
+}
+
+
+static int
+own(const char *origin, const char *host)
+{
+    return vlm_origin_own(origin, strlen(origin), host, strlen(host));
+}
+
+
+static void
+the_servers_own_origin_is_the_one_that_was_addressed(void **state)
+{
+    (void) state;
+
+    assert_true(own("http://a.example", "a.example"));
+    assert_true(own("http://a.example:80", "a.example"));
+    assert_true(own("https://A.example", "a.example:443"));
+    assert_true(own("http://[::1]:5001", "[::1]:5001"));
+    assert_true(own("http://a.example:", "a.example"));
+    assert_false(own("https://a.example", "a.example:80"));
+    assert_false(own("http://a.example:5001", "a.example:5002"));
+    assert_false(own("http://a.example:5001", "a.example:500"));
+    assert_false(own("http://b.example", "a.example"));
+    assert_false(own("http://a.example.evil", "a.example"));
+    assert_false(own("http://", ""));
+    assert_false(own("ftp://a.example", "a.example"));
+    assert_false(own("null", "null"));
+
+    /* A text without anything but digits is a host. */
+
+    assert_true(own("http://5001", "5001"));
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(an_origin_has_a_scheme_and_a_host_but_no_path),
+        cmocka_unit_test(a_page_has_the_origin_of_its_url),
+        cmocka_unit_test(the_servers_own_origin_is_the_one_that_was_addressed)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

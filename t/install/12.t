@@ -1,0 +1,8 @@
+# The packages in a fresh root of Debian 12.
+
+use strict;
+use warnings;
+
+require './t/install/debian.pl';
+
+test_packages('bookworm');

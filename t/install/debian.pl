@@ -1,0 +1,150 @@
+# Builds the packages in a root of one Debian, and tests them in a fresh one.
+#
+# Both roots are below build/roots/SUITE/.  The builder is kept for the next run; the fresh root is
+# made each time.  The packages that nginx needs come from Debian's mirror, before the scenario of
+# t/install/scenario begins: this has a network of its own, with nothing but its loopback.
+
+use strict;
+use warnings;
+
+use Cwd qw(getcwd);
+use File::Path qw(make_path);
+use Test::More;
+use Time::HiRes qw(time);
+
+# A stranger has an answer this soon, beginning with an empty root.
+my $SOON = 180;
+
+
+# Returns what the command prints; the test ends if it fails.
+sub run {
+    my (@command) = @_;
+
+    open my $out, '-|', @command or die "$command[0]: $!\n";
+    my $said = do { local $/; <$out> } // '';
+
+    close $out or BAIL_OUT("@command: status $?\n$said");
+
+    return $said;
+}
+
+
+sub in_root {
+    my ($root, $script) = @_;
+
+    return run('unshare', '--mount', '--pid', '--fork', '--kill-child', 'sh', '-ec',
+               'mount -t proc proc "$1/proc"; exec chroot "$1" sh -ec "$2" 2>&1', 'sh', $root, $script);
+}
+
+
+# An empty Debian, from an archive that the first run makes.
+sub make_root {
+    my ($suite, $root) = @_;
+
+    my $archive = "build/roots/$suite.tar";
+
+    make_path('build/roots');
+    run('sh', '-ec', 'mmdebstrap --quiet --variant=minbase "$1" "$2.new" && mv "$2.new" "$2"', 'sh', $suite, $archive)
+        unless -e $archive;
+
+    run('rm', '-rf', '--one-file-system', $root);
+    make_path($root);
+    run('tar', '-xf', $archive, '-C', $root);
+    run('cp', '/etc/resolv.conf', "$root/etc/resolv.conf");
+}
+
+
+# Builds the packages from the files of this checkout as a fresh clone would, and returns lintian's words.
+sub build {
+    my ($suite, $root) = @_;
+
+    if (!-e "$root/ready") {
+        make_root($suite, $root);
+        in_root($root, 'apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq -y '
+                       . '--no-install-recommends install make lintian >/dev/null');
+        run('touch', "$root/ready");
+    }
+
+    run('rm', '-rf', "$root/src");
+    make_path("$root/src");
+    run('sh', '-ec', 'tar -c --exclude=./build --exclude=./engine/build --exclude=./run --exclude=./.git --exclude=./t/servroot . '
+                     . '| tar -x --no-same-owner -C "$1"', 'sh', "$root/src");
+
+    in_root($root, 'cd /src; make deb >/src/deb.log 2>&1 || { tail -n 40 /src/deb.log; exit 1; }');
+
+    return in_root($root, 'cd /src/build/deb; lintian --allow-root --fail-on none *.changes');
+}
+
+
+# The same packages under a higher version.
+sub raise {
+    my ($root) = @_;
+
+    in_root($root, <<'_EOC_');
+        mkdir /debs/next
+        for deb in /debs/*.deb; do
+            rm -rf /debs/tree
+            dpkg-deb -R $deb /debs/tree
+            sed -i '/^Version:/s/-1~/-2~/' /debs/tree/DEBIAN/control
+            dpkg-deb -b /debs/tree /debs/next >/dev/null
+        done
+        rm -rf /debs/tree
+_EOC_
+}
+
+
+sub test_packages {
+    my ($suite) = @_;
+
+    plan skip_all => 'roots need root' if $> != 0;
+
+    my $dir = getcwd() . "/build/roots/$suite";
+    my ($builder, $root) = ("$dir/builder", "$dir/fresh");
+
+    make_path($dir);
+    my $lintian = build($suite, $builder);
+    is($lintian, '', "lintian of $suite finds nothing");
+
+    make_root($suite, $root);
+    make_path("$root/debs", "$root/models");
+    run('sh', '-ec', 'cp "$1"/src/build/deb/*.deb "$2/debs/"; cp -r demo/model "$2/models/demo"; '
+                     . 'cp html/sample-1.png t/install/scenario "$2/models/"', 'sh', $builder, $root);
+    raise($root);
+
+    my $start = time;
+
+    in_root($root, 'apt-get -qq update; '
+                   . 'apt-get -qq -y --no-install-recommends --download-only install curl nginx procps /debs/*.deb >/dev/null');
+
+    open my $tap, '-|', 'unshare', '--mount', '--pid', '--net', '--fork', '--kill-child', 'sh', '-ec',
+         'ip link set lo up; mount -t proc proc "$1/proc"; exec chroot "$1" sh /models/scenario', 'sh', $root
+        or die "unshare: $!\n";
+
+    my $ended = 0;
+
+    while (<$tap>) {
+        chomp;
+
+        if (/^(not )?ok - (.*)/) {
+            ok(!$1, $2);
+
+            # The first answer stands for the whole way to it.
+            cmp_ok(time - $start, '<=', $SOON, 'the way to it took three minutes at most')
+                and diag(sprintf '%s: %.0f s from an empty root to the first answer', $suite, time - $start)
+                if $2 =~ /^the first answer/;
+
+        } elsif (/^end$/) {
+            $ended = 1;
+
+        } else {
+            diag($_);
+        }
+    }
+
+    close $tap;
+    ok($ended, 'the scenario came to its end');
+
+    done_testing();
+}
+
+1;
