@@ -469,16 +469,31 @@ ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* in their order of arrival, each request into the chain of its session */
+/* does a thread work for it, or will one, for longer than a moment? */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_heavy(ngx_http_vlm_ctx_t *ctx)
+{
+    return ctx->in_task ? ctx->place.in_heavy : ctx->heavy;
+}
+
+
+/*
+ * In their order of arrival, each request into the chain of its session.  A
+ * request that has neither a session nor pictures passes those whose bodies
+ * take long to parse: they may wait for a place until pictures of others have
+ * been decoded.
+ */
 
 static void
 ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 {
-    ngx_uint_t           receiving;
+    ngx_uint_t           receiving, passes;
     ngx_queue_t         *q, *next;
     ngx_http_vlm_ctx_t  *ctx;
 
     receiving = 0;
+    passes = 0;
 
     for (q = ngx_queue_head(&eng->line.arrivals);
          q != ngx_queue_sentinel(&eng->line.arrivals);
@@ -501,7 +516,17 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
         }
 
         if (!ctx->parsed || ctx->in_task) {
-            return;
+
+            if (!ngx_http_vlm_prepare_heavy(ctx)) {
+                return;
+            }
+
+            passes = 1;
+            continue;
+        }
+
+        if (passes && ctx->heavy) {
+            continue;
         }
 
         if (receiving
@@ -591,7 +616,7 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
         other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
         if (other->step == NGX_HTTP_VLM_PARSING && !other->client_left
-            && !(other->in_task ? other->place.in_heavy : other->heavy)
+            && !ngx_http_vlm_prepare_heavy(other)
             && ngx_http_vlm_prepare_soon(other)
             && ngx_http_vlm_order_would(other, ctx))
         {
