@@ -303,6 +303,32 @@ sub stopped_check {
     $s->check_log;
 }
 
+# A socket that belongs to another user, and has a second name, is not given to the workers.
+SKIP: {
+    skip 'only root gives files away', 11 if $> != 0;
+
+    my $s = VLM->new(small(name => 'reload-socket'))->start->ready;
+    my $socket = $s->dir . '/store/live.sock';
+
+    link $socket, $s->dir . '/second' or die;
+    chown 65534, -1, $socket or die;
+
+    like($s->check_conf, qr/test is successful/, 'the socket of another user: nginx -t takes it');
+    ok($s->reload, 'the server reloads');
+    ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }), 'an engine without its socket has failed');
+    like($s->health->{reason}, qr/the socket "\Q$socket\E" cannot be given to the workers: Operation not permitted/,
+         'health has the reason');
+    is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 503, 'chats are refused');
+    is($s->get('/api/tasks')->{code}, 200, 'the server answers');
+
+    unlink $s->dir . '/second' or die;
+    ok($s->reload, 'the next reload');
+    ok($s->ready, 'the next reload has the engine again');
+    is((stat $socket)[4], 0, 'the socket belongs to the workers');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
 
 # ---- a store that cannot be written -------------------------------------------------
 

@@ -17,6 +17,8 @@ my $vlm = dirname($module) . '/vlm';
 like($version, qr/^\d+\.\d+\.\d+$/, 'engine/vlm.h has the version');
 like(VLM::slurp('CHANGELOG.md'), qr/^# Changes\n.*?^## \Q$version\E$/ms, 'CHANGELOG.md has a section for it');
 is((VLM::slurp('CHANGELOG.md') =~ /^## (\S+)$/m)[0], $version, 'the version is the first section of CHANGELOG.md');
+like(VLM::slurp($_), qr/^# /, "there is $_") for 'CONTRIBUTING.md', 'SECURITY.md';
+like(VLM::slurp('LICENSE'), qr/Redistribution and use in source and binary forms.*are\s+permitted/s, "LICENSE is as permissive as nginx's");
 is(`$vlm --version`, "vlm $version\n", 'vlm --version prints the version');
 
 
