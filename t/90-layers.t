@@ -107,7 +107,7 @@ my %code = map { $_ => code($_) } @PRODUCT;
 
     cmp_ok(lines('http/ngx_http_vlm.h'), '<=', 250, 'http/ngx_http_vlm.h has handles only');
 
-    # Documents are an interface of their own, with files on other floors.  What needs no nginx is in lib/.
+    # Documents are an interface of their own, with files on other floors.  Their code without nginx is in lib/.
     my @own = grep { m{^http/} && !m{^http/(?:api/documents/|life/(?:reading|encoding)\.c$)} } @PRODUCT;
     my %sum = (c => 0, h => 0);
 

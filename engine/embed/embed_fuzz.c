@@ -1,7 +1,7 @@
 /*
  * Fuzz target: the settings and the tokenizer of an encoder of texts, and a text: config.json,
  * sentence_bert_config.json, 1_Pooling/config.json, tokenizer.json and the text, separated by bytes
- * 0xff, which neither has a use for.  What is accepted must keep its promises.
+ * 0xff, which neither has a use for.  Accepted files must keep their promises.
  */
 
 #include <string.h>

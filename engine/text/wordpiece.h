@@ -28,8 +28,8 @@ void vlm_wordpiece_close(vlm_wordpiece_t *t);      /* takes NULL */
 
 /*
  * The ids of a text with the control tokens around it: ids [most], of which *n are set; most is 2
- * at least.  What does not fit is cut off, and not read.  A control token that the text spells is
- * one, as in the reference.  VLM_EINPUT: a byte that is read is not UTF-8.  Nothing is allocated.
+ * at least.  Text that does not fit is cut off, and not read.  A control token that the text spells
+ * is one, as in the reference.  VLM_EINPUT: a byte that is read is not UTF-8.  Allocates nothing.
  */
 int vlm_wordpiece_ids(const vlm_wordpiece_t *t, const char *text, size_t bytes, uint32_t *ids,
                       uint32_t most, uint32_t *n, vlm_err_t *err);

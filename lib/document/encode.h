@@ -1,6 +1,6 @@
 /*
  * Vectors for the pieces of documents, one piece at a time: the oldest document first, its pieces
- * in their order.  What is done is kept in the store as often as the caller wants, so that a later
+ * in their order.  Vectors are kept in the store as often as the caller wants, so that a later
  * start goes on there.  A piece that cannot be encoded gets zeros, which no search finds.
  */
 

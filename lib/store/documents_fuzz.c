@@ -1,7 +1,7 @@
 
 /*
- * Rows of documents that the store has not written: any type and any bytes in any column.  What is
- * loaded is valid, every byte of it, or it is refused; and a sweep removes it.
+ * Rows of documents that the store has not written: any type and any bytes in any column.  A row
+ * is refused, or every byte that is loaded from it is valid; and a sweep removes it.
  */
 
 

@@ -272,7 +272,7 @@ ngx_http_vlm_page_next(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* takes a place in the line, for the request goes on without its caller */
+/* takes a place in the queue, for the request goes on without its caller */
 
 static ngx_int_t
 ngx_http_vlm_page_wait(ngx_http_vlm_ctx_t *ctx)
