@@ -104,11 +104,10 @@ void ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
      : (ctx)->out.thinks ? "<think>" : NGX_HTTP_VLM_NO_THINKING)
 
 
-/* tools.c: the next piece of the answer so far; are calls looked for in it? */
+/* tools.c: the next piece of the answer so far */
 
 vlm_calls_e ngx_http_vlm_tools_next(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last,
     vlm_calls_piece_t *piece);
-ngx_uint_t ngx_http_vlm_tools_active(ngx_http_vlm_ctx_t *ctx);
 
 /* the pieces of the answer come from its beginning again */
 

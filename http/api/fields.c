@@ -167,15 +167,6 @@ ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, int task)
 }
 
 
-void
-ngx_http_vlm_fields_put_timings(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    if (ngx_http_vlm_fields(ctx)->number[VLM_FIELD_TIMINGS] == 1) {
-        ngx_http_vlm_timings_put(ctx, w);
-    }
-}
-
-
 const char *
 ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name)
 {

@@ -50,6 +50,11 @@ typedef struct {
 #define ngx_http_vlm_fields(ctx)                                              \
     (&((ngx_http_vlm_asked_t *) (ctx)->data)->f)
 
+/* are calls looked for in the answer? */
+
+#define ngx_http_vlm_tools_active(ctx)                                        \
+    (((ngx_http_vlm_asked_t *) (ctx)->data)->tools.list != NULL)
+
 
 /* the picture that the coordinates of an answer are of */
 
@@ -63,8 +68,9 @@ void ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 /* "timings", if the request asked for them: of an answer, or of its last
    event */
 
-void ngx_http_vlm_fields_put_timings(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
+#define ngx_http_vlm_fields_put_timings(ctx, w)                               \
+    do { if (ngx_http_vlm_fields(ctx)->number[VLM_FIELD_TIMINGS] == 1) {      \
+             ngx_http_vlm_timings_put(ctx, w); } } while (0)
 
 /* thread: makes ctx->data, of this size, for the object json, or fails with the
    sentence "missing"; NULL: the request has failed */

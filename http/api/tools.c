@@ -272,15 +272,6 @@ ngx_http_vlm_tools_calls(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list,
 /* ---- the answer ---------------------------------------------------------- */
 
 
-ngx_uint_t
-ngx_http_vlm_tools_active(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_asked_t *in = ctx->data;
-
-    return in->tools.list != NULL;
-}
-
-
 vlm_calls_e
 ngx_http_vlm_tools_next(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last,
     vlm_calls_piece_t *piece)

@@ -104,8 +104,7 @@ ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng)
 
     b = &eng->zone->breaker;
 
-    if (b->failures && ngx_http_vlm_breaker_state(eng) != NGX_HTTP_VLM_CLOSED)
-    {
+    if (ngx_http_vlm_breaker_state(eng) != NGX_HTTP_VLM_CLOSED) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                       "vlm_engine \"%V\" answers again", &eng->name);
     }

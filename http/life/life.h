@@ -64,9 +64,10 @@ void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are
 ngx_uint_t ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng);
 
 /* schedules one pass, later in this turn of the loop, that starts and ends all
-   work that is ready */
+   work that is ready; by then no caller holds a request */
 
-void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
+#define ngx_http_vlm_engine_wake(eng)                                         \
+    do { ngx_post_event(&(eng)->line.next, &ngx_posted_events); } while (0)
 
 
 /* ---- device.c: choice of the device after it was lost -------------------- */
@@ -172,7 +173,7 @@ ngx_uint_t ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng,
 void ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);
 
-/* the engine has failed, or answered */
+/* the engine has failed, or, after failures, answered */
 
 void ngx_http_vlm_breaker_failed(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng);

@@ -759,17 +759,3 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
     ngx_add_timer(ev, NGX_HTTP_VLM_BEAT);
 }
-
-
-/*
- * Something has changed.  A posted event, later in this turn of the loop,
- * starts and ends all work that is ready; by then no caller holds a request.
- */
-
-void
-ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng)
-{
-    if (!eng->line.next.posted) {
-        ngx_post_event(&eng->line.next, &ngx_posted_events);
-    }
-}

@@ -223,7 +223,10 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
         /* the loss of a device counts once, when its worker has exited */
 
         if (e->kind == VLM_DONE && e->finish != VLM_FINISH_CANCELLED) {
-            ngx_http_vlm_breaker_worked(eng);
+
+            if (eng->zone->breaker.failures) {
+                ngx_http_vlm_breaker_worked(eng);
+            }
 
         } else if (e->kind == VLM_FAILED
                    && (e->err.code == VLM_EMEMORY

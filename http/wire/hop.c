@@ -22,10 +22,6 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
-    if (!lcf->inner) {
-        return;
-    }
-
     id = ngx_http_vlm_header(r, "x-vlm-id");
 
     if (id == NULL || id->value.len != NGX_HTTP_VLM_HOP

@@ -165,10 +165,11 @@ ngx_int_t
 ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
-    size_t               size;
-    ngx_buf_t           *b;
-    ngx_chain_t         *out;
-    ngx_http_request_t  *r;
+    size_t                    size;
+    ngx_buf_t                *b;
+    ngx_chain_t              *out;
+    ngx_http_request_t       *r;
+    ngx_http_vlm_loc_conf_t  *lcf;
 
     r = ctx->request;
 
@@ -223,9 +224,13 @@ ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         return ngx_http_vlm_stream_output(ctx, out);
     }
 
-    /* it is nginx's own writer that waits for the client now */
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
-    ngx_http_vlm_hop_keep(r);
+    if (lcf->inner) {
+        ngx_http_vlm_hop_keep(r);
+    }
+
+    /* it is nginx's own writer that waits for the client now */
 
     return ngx_http_output_filter(r, out);
 
