@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "grammar/mask.h"

@@ -474,15 +474,15 @@ walks_end_and_masks_are_exact(void **state)
 static void
 assert_quick(const vocab_t *v, const char *text)
 {
-    uint64_t        since;
+    double          since;
     vlm_err_t       err;
     vlm_grammar_t  *g;
 
-    since = vlm_now_us();
+    since = processor_time();
     g = compile(v, text, &err);
 
     assert_true(g != NULL || err.code != VLM_OK);
-    assert_true(vlm_now_us() - since < 5000000);
+    assert_true(processor_time() - since < 5);
     vlm_grammar_free(g);
 }
 
