@@ -7,6 +7,7 @@
 #include <math.h>
 #include <poppler.h>
 #include <string.h>
+#include <time.h>
 
 #include "order.h"
 #include "picture.h"
@@ -549,10 +550,15 @@ read_document(const pdf_job_t *job, int out, PopplerDocument *document, pdf_scan
 }
 
 
-/* The walls forbid this later: fontconfig writes its cache, iconv loads the module of UTF-16. */
+/*
+ * The walls forbid this later: fontconfig writes its cache, iconv loads the module of UTF-16, and
+ * poppler's dates ask for the time zone.
+ */
 static int
 prepare(void)
 {
+    tzset();
+
     return !FcInit() || g_iconv_open("UTF-8", "UTF-16BE") == (GIConv) -1 ? -1 : 0;
 }
 

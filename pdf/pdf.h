@@ -28,11 +28,19 @@ typedef struct {
     int       seccomp_alone;               /* without Landlock, where the kernel lacks it */
 } pdf_job_t;
 
+/* The fifth argument of an openat() that seccomp lets pass.  It is no secret. */
+#define PDF_OPEN_TAG     0x7a6d2c91f05b83e4ul
+
+#define PDF_DENIED       3                 /* files that are named */
+#define PDF_DENIED_PATH  128               /* bytes, the rest is cut */
+
 /* The child tells its parent what its end does not show.  The parent takes it as a hint only. */
 typedef struct {
     int       no_memory;                   /* an allocation has failed */
     int       call;                        /* the number of a forbidden system call, plus 1 */
     uint32_t  ocr_page;                    /* that OCR is reading; 0: none */
+    uint32_t  n_denied;                    /* times that a file was not opened for want of rights */
+    char      denied[PDF_DENIED][PDF_DENIED_PATH];     /* the first of them */
 } pdf_hint_t;
 
 extern pdf_hint_t  *pdf_hint;              /* shared by both processes */
@@ -48,8 +56,9 @@ int pdf_read(const pdf_job_t *job, int out);
 
 /*
  * Closes everything but what reading a PDF needs: limits of memory, time and files, Landlock (fonts
- * and the directory more, if it is not NULL, may be read), seccomp.  0, or -1 and a sentence in
- * text.  The names of the walls that stand are the caller's to tell: all of them, or no Landlock
+ * and the directory more, if it is not NULL, may be read), seccomp.  From then on a forbidden call
+ * ends the process, with its number in pdf_hint; files that the walls keep closed are noted there.
+ * 0, or -1 and a sentence in text.  The names of the walls that stand are the caller's to tell: all of them, or no Landlock
  * with seccomp_alone.
  */
 int pdf_walls(const pdf_job_t *job, const char *more, char *text, size_t bytes);

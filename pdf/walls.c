@@ -15,10 +15,22 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <linux/landlock.h>
 
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+
+#define WRITES    (O_ACCMODE | O_CREAT | O_TRUNC)      /* of an open file's flags, O_RDONLY is 0 */
+
+/* The registers of openat() in a signal's context. */
+#if defined(__x86_64__)
+enum { DIRECTORY = REG_RDI, PATH = REG_RSI, FLAGS = REG_RDX, RESULT = REG_RAX };
+#define REGISTERS(u)  ((u)->uc_mcontext.gregs)
+#elif defined(__aarch64__)
+enum { DIRECTORY, PATH, FLAGS, RESULT = 0 };
+#define REGISTERS(u)  ((u)->uc_mcontext.regs)
+#endif
 
 /* Directories of fonts and of poppler's tables for East Asian encodings. */
 static const char *const  READABLE[] = {
@@ -156,15 +168,80 @@ set_landlock(const char *more, char *text, size_t bytes)
 }
 
 
-/* The forbidden call has not been made.  Its number is a hint for the parent's sentence. */
+/* ---- system calls that seccomp stops ------------------------------------------------------- */
+
+#ifdef REGISTERS
+
 static void
-on_forbidden(int signo, siginfo_t *info, void *context)
+note_denied(const char *path)
+{
+    const uint32_t  n = pdf_hint->n_denied++;
+
+    if (n < PDF_DENIED) {
+        (void) memccpy(pdf_hint->denied[n], path, '\0', PDF_DENIED_PATH - 1);
+    }
+}
+
+
+/*
+ * Makes the openat() that was stopped, to see what comes of it.  The kernel decides about the file
+ * at this one time, so the note is true.  A process that has been taken over can use the tag or
+ * take the note back, and is denied the file all the same.
+ */
+static int
+open_for_reading(ucontext_t *u)
+{
+    int  fd, saved = errno;
+
+    if ((REGISTERS(u)[FLAGS] & WRITES) != O_RDONLY) {
+        return -1;
+    }
+
+    fd = (int) syscall(SYS_openat, REGISTERS(u)[DIRECTORY], REGISTERS(u)[PATH],
+                       REGISTERS(u)[FLAGS], 0, PDF_OPEN_TAG);
+
+    if (fd < 0 && errno == EACCES) {
+        note_denied((const char *) (uintptr_t) REGISTERS(u)[PATH]);
+    }
+
+    REGISTERS(u)[RESULT] = fd < 0 ? -errno : fd;
+    errno = saved;
+
+    return 0;
+}
+
+#endif
+
+
+/* The call has not been made.  The number of a forbidden one is a hint for the parent's sentence. */
+static void
+on_stopped(int signo, siginfo_t *info, void *context)
 {
     (void) signo;
     (void) context;
 
+#ifdef REGISTERS
+    if (info->si_syscall == SYS_openat && open_for_reading(context) == 0) {
+        return;
+    }
+#endif
+
     pdf_hint->call = info->si_syscall + 1;
     _exit(1);
+}
+
+
+static int
+allow_opening(scmp_filter_ctx filter)
+{
+    const struct scmp_arg_cmp  reads = SCMP_A2(SCMP_CMP_MASKED_EQ, WRITES, O_RDONLY);
+
+#ifdef REGISTERS
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, reads,
+                            SCMP_A4(SCMP_CMP_EQ, PDF_OPEN_TAG));
+#else
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, reads);
+#endif
 }
 
 
@@ -177,7 +254,7 @@ set_seccomp(void)
     scmp_filter_ctx   filter;
 
     memset(&action, 0, sizeof(action));
-    action.sa_sigaction = on_forbidden;
+    action.sa_sigaction = on_stopped;
     action.sa_flags = SA_SIGINFO;
     filter = seccomp_init(SCMP_ACT_TRAP);
 
@@ -191,8 +268,7 @@ set_seccomp(void)
         rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, ALLOWED[i], 0);
     }
 
-    rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-                           SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
+    rc |= allow_opening(filter);
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
                            SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
     rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,

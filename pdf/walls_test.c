@@ -89,7 +89,23 @@ try_code(void)
 static int
 try_passwd(void)
 {
-    return denied(open("/etc/passwd", O_RDONLY));
+    return open("/etc/passwd", O_RDONLY) == -1 && errno == EACCES ? DENIED : ALLOWED;
+}
+
+
+/* As the walls themselves open files, once they were asked. */
+static int
+try_passwd_as_walls(void)
+{
+    return denied(syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY, 0, PDF_OPEN_TAG));
+}
+
+
+static int
+try_write_as_walls(void)
+{
+    return denied(syscall(SYS_openat, AT_FDCWD, "/tmp/vlm-pdf-was-here", O_WRONLY | O_CREAT, 0600,
+                          PDF_OPEN_TAG));
 }
 
 
@@ -97,6 +113,31 @@ static int
 try_proc(void)
 {
     return denied(open("/proc/self/environ", O_RDONLY));
+}
+
+
+static int
+try_many(void)
+{
+    int  i;
+
+    for (i = 0; i < 1000; i++) {
+        if (try_passwd() != DENIED || try_proc() != DENIED) {
+            return ALLOWED;
+        }
+    }
+
+    return DENIED;
+}
+
+
+/* Other errors than the walls' are those of the call. */
+static int
+try_none(void)
+{
+    return open("/etc/fonts/none", O_RDONLY) == -1 && errno == ENOENT
+           && open((const char *) 8, O_RDONLY) == -1 && errno == EFAULT
+           && open("/etc/fonts", O_RDONLY | O_NOFOLLOW | O_DIRECTORY) >= 0 ? DENIED : ALLOWED;
 }
 
 
@@ -111,7 +152,10 @@ try_fonts(void)
 static int
 try_more(void)
 {
-    return open("/usr/include/stdio.h", O_RDONLY) >= 0 ? ALLOWED : DENIED;
+    char       begin[2];
+    const int  fd = open("/usr/include/stdio.h", O_RDONLY);
+
+    return fd >= 0 && read(fd, begin, 2) == 2 && memcmp(begin, "/*", 2) == 0 ? ALLOWED : DENIED;
 }
 
 
@@ -155,7 +199,7 @@ run(int (*attempt)(void), int *status)
     char       text[200];
     pdf_job_t  job = { .memory = 128u << 20, .seconds = 1, .seccomp_alone = !has_landlock() };
 
-    pdf_hint->call = 0;
+    memset(pdf_hint, 0, sizeof(*pdf_hint));
     child = fork();
     assert_true(child >= 0);
 
@@ -185,7 +229,7 @@ forbidden_calls(void **state)
         const char *name;
     } t[] = { { try_socket, "socket()" }, { try_exec, "execve()" }, { try_kill, "kill()" },
               { try_fork, "clone()" }, { try_trace, "ptrace()" }, { try_write, "openat()" },
-              { try_code, "mmap()" } };
+              { try_write_as_walls, "openat()" }, { try_code, "mmap()" } };
 
     (void) state;
 
@@ -212,9 +256,33 @@ files(void **state)
     }
 
     assert_int_equal(run(try_passwd, &status), DENIED);
+    assert_int_equal(run(try_passwd_as_walls, &status), DENIED);
     assert_int_equal(run(try_proc, &status), DENIED);
     assert_int_equal(run(try_fonts, &status), ALLOWED);
     assert_int_equal(run(try_more, &status), ALLOWED);
+}
+
+
+static void
+denied_files_are_noted(void **state)
+{
+    int  status;
+
+    (void) state;
+
+    assert_int_equal(run(try_none, &status), DENIED);
+    assert_int_equal(run(try_fonts, &status), ALLOWED);
+    assert_int_equal(pdf_hint->n_denied, 0);
+
+#if defined(__x86_64__) || defined(__aarch64__)
+    if (has_landlock()) {
+        assert_int_equal(run(try_many, &status), DENIED);
+        assert_int_equal(pdf_hint->n_denied, 2000);
+        assert_string_equal(pdf_hint->denied[0], "/etc/passwd");
+        assert_string_equal(pdf_hint->denied[1], "/proc/self/environ");
+        assert_string_equal(pdf_hint->denied[PDF_DENIED - 1], "/etc/passwd");
+    }
+#endif
 }
 
 
@@ -244,6 +312,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(forbidden_calls),
         cmocka_unit_test(files),
+        cmocka_unit_test(denied_files_are_noted),
         cmocka_unit_test(limits),
     };
 

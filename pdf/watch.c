@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 
 pdf_hint_t  *pdf_hint;
 
@@ -69,6 +70,37 @@ read_all(const source_t *s, void *data, size_t bytes)
 }
 
 
+/* A copy, since the child may still change what it said. */
+static void
+write_denied(void)
+{
+    int         n;
+    char        text[VLM_FRAME_ERROR_TEXT];
+    uint32_t    i;
+    pdf_hint_t  hint;
+
+    memcpy(&hint, pdf_hint, sizeof(hint));
+
+    if (hint.n_denied == 0) {
+        return;
+    }
+
+    n = snprintf(text, sizeof(text), "the reader was not let open");
+
+    for (i = 0; i < hint.n_denied && i < PDF_DENIED; i++) {
+        n += snprintf(text + n, sizeof(text) - (size_t) n, "%s \"%s\"", i ? "," : "",
+                      vlm_printable_part(hint.denied[i], PDF_DENIED_PATH));
+    }
+
+    if (hint.n_denied > PDF_DENIED) {
+        n += snprintf(text + n, sizeof(text) - (size_t) n, " and %u more",
+                      hint.n_denied - PDF_DENIED);
+    }
+
+    (void) pdf_write_frame(1, VLM_FRAME_DENIED, text, (size_t) n);
+}
+
+
 /* One frame; its body lies in *room bytes, which grow up to VLM_FRAME_MAX. */
 static outcome_t
 pass_frame(const source_t *s, char **body, uint32_t *room)
@@ -105,12 +137,15 @@ pass_frame(const source_t *s, char **body, uint32_t *room)
         return outcome;
     }
 
+    if (vlm_frame_is_last(kind)) {
+        write_denied();
+    }
+
     if (pdf_write(1, head, sizeof(head)) || pdf_write(1, *body, bytes)) {
         return LEFT;
     }
 
-    return kind == VLM_FRAME_ERROR || kind == VLM_FRAME_END || kind == VLM_FRAME_KILLED ? LAST
-                                                                                       : GOES_ON;
+    return vlm_frame_is_last(kind) ? LAST : GOES_ON;
 }
 
 
@@ -243,6 +278,7 @@ write_reason(const pdf_job_t *job, outcome_t outcome, int status, const struct r
     }
 
     kind = say_reason(text + n, sizeof(text) - (size_t) n, job, outcome, status, used);
+    write_denied();
     (void) pdf_write_frame(1, kind, text, strlen(text));
 }
 

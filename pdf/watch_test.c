@@ -135,6 +135,27 @@ ocr_without_memory(int out)
 }
 
 
+/* Files that were denied; the hint is the child's, which may write into it what it likes. */
+static void
+be_denied(int out)
+{
+    strcpy(pdf_hint->denied[0], "/etc/\"pass\nwd");
+    memset(pdf_hint->denied[1], '\377', sizeof(pdf_hint->denied[1]));
+    strcpy(pdf_hint->denied[2], "/etc/shadow");
+    pdf_hint->n_denied = UINT32_MAX;
+    (void) pdf_write_frame(out, VLM_FRAME_ERROR, "a password is needed", 20);
+}
+
+
+static void
+be_denied_and_die(int out)
+{
+    strcpy(pdf_hint->denied[0], "/etc/passwd");
+    pdf_hint->n_denied = 1;
+    die(out);
+}
+
+
 static void
 end_and_hang(int out)
 {
@@ -258,6 +279,26 @@ a_kill_is_told_from_a_limit(void **state)
 }
 
 
+#define FF  "\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff"
+
+static void
+files_that_were_denied_come_before_the_last_frame(void **state)
+{
+    size_t  n;
+
+    (void) state;
+
+    n = begins(be_denied, 0, VLM_FRAME_DENIED,
+               "the reader was not let open \"/etc/\\\"pass\\x0awd\", \"" FF FF "\\xff...\", "
+               "\"/etc/shadow\" and 4294967292 more");
+    says(be_denied, 8 + n, "a password is needed");
+
+    n = begins(be_denied_and_die, 16, VLM_FRAME_DENIED,
+               "the reader was not let open \"/etc/passwd\"");
+    says(be_denied_and_die, 16 + 8 + n, "the reader died (signal 11)");
+}
+
+
 static void
 the_parent_ends_when_the_server_leaves(void **state)
 {
@@ -275,6 +316,7 @@ main(void)
         cmocka_unit_test(children_that_hang_are_ended),
         cmocka_unit_test(a_death_has_its_reason),
         cmocka_unit_test(a_kill_is_told_from_a_limit),
+        cmocka_unit_test(files_that_were_denied_come_before_the_last_frame),
         cmocka_unit_test(the_parent_ends_when_the_server_leaves),
     };
 

@@ -42,6 +42,7 @@ typedef struct {
     vlm_read_t                    read;
     vlm_err_t                     err;
     vlm_err_t                     ocr;         /* why it was read without */
+    vlm_err_t                     denied;      /* files, to the reader */
 } ngx_http_vlm_reading_job_t;
 
 
@@ -195,6 +196,7 @@ ngx_http_vlm_reading_run_helper(ngx_http_vlm_reading_job_t *job)
 
     reader.fd = open(path, O_RDONLY|O_CLOEXEC|O_NOFOLLOW);
     reader.frame = ngx_http_vlm_reading_frame;
+    reader.denied = &job->denied;
     reader.data = job;
 
     if (reader.fd == -1) {
@@ -334,6 +336,7 @@ ngx_http_vlm_reading_run(void *data, ngx_log_t *log)
     job->stored.code = VLM_STORE_OK;
     ngx_memzero(&job->err, sizeof(vlm_err_t));
     ngx_memzero(&job->ocr, sizeof(vlm_err_t));
+    ngx_memzero(&job->denied, sizeof(vlm_err_t));
 
     if (ngx_http_vlm_reading_stops(NULL)) {
         return;
@@ -402,6 +405,11 @@ ngx_http_vlm_reading_log(ngx_http_vlm_reading_job_t *job)
     if (job->ocr.code != VLM_OK) {
         ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "document %s is read "
                          "without OCR: %s", job->doc.id, job->ocr.text);
+    }
+
+    if (job->denied.code != VLM_OK) {
+        ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "document %s: %s",
+                         job->doc.id, job->denied.text);
     }
 
     if (job->rc == VLM_READER_KILLED) {

@@ -52,7 +52,7 @@ vlm_frame_head(const void *head, uint32_t *kind, uint32_t *bytes, vlm_err_t *err
 
     memcpy(n, head, sizeof(n));
 
-    if (n[0] < VLM_FRAME_INFO || n[0] > VLM_FRAME_KILLED) {
+    if (n[0] < VLM_FRAME_INFO || n[0] > VLM_FRAME_DENIED) {
         return broken(err, "a frame of an unknown kind");
     }
 
@@ -64,6 +64,13 @@ vlm_frame_head(const void *head, uint32_t *kind, uint32_t *bytes, vlm_err_t *err
     *bytes = n[1];
 
     return 0;
+}
+
+
+int
+vlm_frame_is_last(uint32_t kind)
+{
+    return kind == VLM_FRAME_ERROR || kind == VLM_FRAME_END || kind == VLM_FRAME_KILLED;
 }
 
 
@@ -284,15 +291,12 @@ read_end(vlm_frames_t *frames, const char *body, uint32_t bytes, vlm_frame_t *fr
         return broken(err, "the picture is missing");
     }
 
-    frames->ended = 1;
-
     return 0;
 }
 
 
 static int
-read_error(vlm_frames_t *frames, const char *body, uint32_t bytes, vlm_frame_t *frame,
-    vlm_err_t *err)
+read_sentence(const char *body, uint32_t bytes, vlm_frame_t *frame, vlm_err_t *err)
 {
     if (bytes < 1 || bytes > VLM_FRAME_ERROR_TEXT || !is_text(body, bytes, 0)) {
         return broken(err, "a reason that is not a sentence");
@@ -300,7 +304,6 @@ read_error(vlm_frames_t *frames, const char *body, uint32_t bytes, vlm_frame_t *
 
     frame->text = body;
     frame->bytes = bytes;
-    frames->ended = 1;
 
     return 0;
 }
@@ -318,17 +321,25 @@ vlm_frame_read(vlm_frames_t *frames, uint32_t kind, const void *body, uint32_t b
     }
 
     if (frames->to_read == 0 && kind != VLM_FRAME_INFO && kind != VLM_FRAME_ERROR
-        && kind != VLM_FRAME_KILLED)
+        && kind != VLM_FRAME_KILLED && kind != VLM_FRAME_DENIED)
     {
         return broken(err, "pages before their number");
     }
+
+    if (frames->denied && !vlm_frame_is_last(kind)) {
+        return broken(err, "files that were denied, and no end");
+    }
+
+    frames->denied = kind == VLM_FRAME_DENIED;
+    frames->ended = vlm_frame_is_last(kind);
 
     switch (kind) {
     case VLM_FRAME_INFO:    return read_info(frames, body, bytes, frame, err);
     case VLM_FRAME_PAGE:    return read_page(frames, body, bytes, frame, err);
     case VLM_FRAME_PICTURE: return read_picture(frames, body, bytes, frame, err);
+    case VLM_FRAME_DENIED:
     case VLM_FRAME_KILLED:
-    case VLM_FRAME_ERROR:   return read_error(frames, body, bytes, frame, err);
+    case VLM_FRAME_ERROR:   return read_sentence(body, bytes, frame, err);
     case VLM_FRAME_END:     return read_end(frames, body, bytes, frame, err);
     default:                return broken(err, "a frame of an unknown kind");
     }

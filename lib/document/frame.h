@@ -13,8 +13,10 @@
  *   VLM_FRAME_END      u32 pages that were read; it ends the frames
  *   VLM_FRAME_KILLED   a sentence, which ends the frames: another process has ended the reading, so
  *                      the file may be read when it is tried again
+ *   VLM_FRAME_DENIED   a sentence: the files that vlm-pdf tried to open, and was not let
  *
  * INFO comes first and once, pages from 1 without a gap, a picture only if one was asked for.
+ * DENIED, if any, comes right before the last.
  */
 
 #ifndef VLM_FRAME_H
@@ -55,7 +57,8 @@ typedef enum {
     VLM_FRAME_PICTURE,
     VLM_FRAME_ERROR,
     VLM_FRAME_END,
-    VLM_FRAME_KILLED
+    VLM_FRAME_KILLED,
+    VLM_FRAME_DENIED
 } vlm_frame_kind_t;
 
 #define VLM_PDF_SCAN     1                 /* of a page: one picture covers nearly all of it */
@@ -99,6 +102,7 @@ typedef struct {
     uint32_t  picture;                     /* the page whose picture was asked for; 0: none */
     uint64_t  characters;                  /* of the pages so far */
     int       pictured;
+    int       denied;
     int       ended;
 } vlm_frames_t;
 
@@ -107,6 +111,9 @@ typedef struct {
  * VLM_FRAME_MAX.
  */
 int vlm_frame_head(const void *head, uint32_t *kind, uint32_t *bytes, vlm_err_t *err);
+
+/* Does a frame of this kind end the frames? */
+int vlm_frame_is_last(uint32_t kind);
 
 /* Writes a head. */
 void vlm_frame_write_head(void *head, vlm_frame_kind_t kind, uint32_t bytes);

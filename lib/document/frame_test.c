@@ -183,6 +183,38 @@ a_reason(void **state)
 }
 
 
+static void
+denied_files(void **state)
+{
+    page_t          p = a_page();
+    vlm_err_t       err;
+    vlm_frame_t     frame;
+    vlm_frames_t    frames;
+    const uint32_t  info[2] = { 1, 1 }, none = 0;
+    const char      text[VLM_FRAME_ERROR_TEXT + 1] = "the reader was not let open \"/x\"";
+
+    (void) state;
+
+    begin(&frames, 0);
+    refused(&frames, VLM_FRAME_DENIED, text, 0, "not a sentence");
+    refused(&frames, VLM_FRAME_DENIED, text, sizeof(text), "not a sentence");
+    refused(&frames, VLM_FRAME_DENIED, "a\033[2J", 5, "not a sentence");
+    assert_int_equal(give(&frames, VLM_FRAME_DENIED, text, 32, &frame, &err), 0);
+    assert_false(frames.ended);
+    refused(&frames, VLM_FRAME_DENIED, text, 32, "and no end");
+    refused(&frames, VLM_FRAME_PAGE, &p, sizeof(p), "and no end");
+    assert_int_equal(give(&frames, VLM_FRAME_END, &none, 4, &frame, &err), 0);
+    assert_true(frames.ended);
+    refused(&frames, VLM_FRAME_DENIED, text, 32, "after the last");
+
+    /* of a file that could not be read at all */
+    memset(&frames, 0, sizeof(frames));
+    assert_int_equal(give(&frames, VLM_FRAME_DENIED, text, 32, &frame, &err), 0);
+    refused(&frames, VLM_FRAME_INFO, info, sizeof(info), "and no end");
+    assert_int_equal(give(&frames, VLM_FRAME_KILLED, "x", 1, &frame, &err), 0);
+}
+
+
 /* Each damage is done to a good page, so that it is the only reason for a refusal. */
 #define LIE(member, value, why)                                                                    \
     do {                                                                                           \
@@ -257,7 +289,7 @@ lies_of_numbers(void **state)
     vlm_frames_t    frames = { .max_pages = 1 };
     page_t          p = a_page();
     const uint32_t  n[][2] = { { 0, 0 }, { 1, 0 }, { 1, 2 }, { VLM_PDF_PAGES + 1, 1 } };
-    const uint32_t  heads[][2] = { { 0, 4 }, { 7, 4 }, { 1, VLM_FRAME_MAX + 1 } };
+    const uint32_t  heads[][2] = { { 0, 4 }, { 8, 4 }, { 1, VLM_FRAME_MAX + 1 } };
     struct {
         uint32_t    n[2];
         char        title[VLM_FRAME_TITLE + 1];
@@ -283,7 +315,7 @@ lies_of_numbers(void **state)
     begin(&frames, 0);
     refused(&frames, VLM_FRAME_INFO, info.n, 8, "said twice");
     refused(&frames, VLM_FRAME_END, info.n, 8, "wrong length");
-    refused(&frames, 7, info.n, 8, "unknown kind");
+    refused(&frames, 8, info.n, 8, "unknown kind");
 }
 
 
@@ -295,6 +327,7 @@ main(void)
         cmocka_unit_test(limits_of_the_request),
         cmocka_unit_test(a_picture),
         cmocka_unit_test(a_reason),
+        cmocka_unit_test(denied_files),
         cmocka_unit_test(lies_of_a_page),
         cmocka_unit_test(lies_of_a_word),
         cmocka_unit_test(lies_of_numbers),

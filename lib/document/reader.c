@@ -226,6 +226,11 @@ read_frames(pipe_t *p, char **body, vlm_err_t *err)
             return vlm_fail(err, VLM_EINPUT, "%.*s", (int) frame.bytes, frame.text);
         }
 
+        if (frame.kind == VLM_FRAME_DENIED) {
+            (void) vlm_fail(p->reader->denied, VLM_EINPUT, "%.*s", (int) frame.bytes, frame.text);
+            continue;
+        }
+
         if (frame.kind != VLM_FRAME_END && p->reader->frame(p->reader->data, &frame)) {
             return vlm_fail(err, VLM_ECANCELLED, "reading the PDF was stopped");
         }

@@ -28,6 +28,10 @@ typedef struct {
     uint32_t     ocr_seconds;              /* beside seconds, for OCR of all pages */
     int          seccomp_alone;            /* for a kernel without Landlock */
 
+    /* Gets VLM_EINPUT and a sentence if vlm-pdf tried to open files that its walls keep closed;
+       what it says is true even of a reading that succeeds; may be NULL. */
+    vlm_err_t   *denied;
+
     /* INFO, PAGE and PICTURE frames in turn; nonzero stops the reading. */
     int        (*frame)(void *data, const vlm_frame_t *frame);
     /* Nonzero stops the reading; asked at least ten times a second; may be NULL. */

@@ -98,6 +98,11 @@ play(const char *part)
     }
 
     say_page(2);
+
+    if (strcmp(part, "denied") == 0) {
+        say(VLM_FRAME_DENIED, "the reader was not let open \"/x\"", 32);
+    }
+
     say(VLM_FRAME_END, &two, sizeof(two));
 
     return 0;
@@ -156,6 +161,7 @@ typedef struct {
     uint32_t  pages;
     int       stop_at;                     /* the page at which frame() stops; 0: none */
     int       left;                        /* what stop() answers */
+    vlm_err_t denied;
 } seen_t;
 
 
@@ -199,7 +205,7 @@ run(const char *part, seen_t *seen, vlm_err_t *err)
     int           fd, rc;
     vlm_reader_t  reader = { .helper = "/proc/self/exe", .pages = 200, .characters = 400000,
                              .memory = 512u << 20, .frame = on_frame,
-                             .stop = on_stop, .data = seen };
+                             .stop = on_stop, .denied = &seen->denied, .data = seen };
 
     memset(err, 0, sizeof(*err));
     fd = memfd_create("part", 0);
@@ -230,6 +236,23 @@ whole(void **state)
 
     assert_int_equal(run("whole", &seen, &err), 0);
     assert_int_equal(seen.pages, 2);
+    assert_int_equal(seen.denied.code, VLM_OK);
+    wait_for_all();
+}
+
+
+/* A reader that was denied files may have read the pages all the same. */
+static void
+denied(void **state)
+{
+    seen_t     seen = { 0 };
+    vlm_err_t  err;
+
+    (void) state;
+
+    assert_int_equal(run("denied", &seen, &err), 0);
+    assert_int_equal(seen.pages, 2);
+    assert_string_equal(seen.denied.text, "the reader was not let open \"/x\"");
     wait_for_all();
 }
 
@@ -357,6 +380,7 @@ main(int argc, char **argv, char **environment)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(whole),
+        cmocka_unit_test(denied),
         cmocka_unit_test(clean),
         cmocka_unit_test(ocr),
         cmocka_unit_test(a_trial_of_ocr_names_its_languages),

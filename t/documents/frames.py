@@ -8,7 +8,7 @@ import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HELPER = os.path.join(ROOT, "build", "vlm-pdf")
-INFO, PAGE, PICTURE, ERROR, END, KILLED = range(1, 7)
+INFO, PAGE, PICTURE, ERROR, END, KILLED, DENIED = range(1, 8)
 
 
 def has_landlock():
@@ -24,7 +24,7 @@ class Answer:
     """All frames of one run; error is None after an END."""
 
     def __init__(self):
-        self.title = self.error = self.picture = None
+        self.title = self.error = self.picture = self.denied = None
         self.of = self.read = 0
         self.pages = []
 
@@ -64,6 +64,8 @@ def read(file, *arguments, helper=HELPER, timeout=120):
             answer.pages.append(page(body))
         elif kind == PICTURE:
             answer.picture = body
+        elif kind == DENIED:
+            answer.denied = body.decode()
         else:
             ended = True
             answer.error = body.decode() if kind in (ERROR, KILLED) else None

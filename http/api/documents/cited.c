@@ -224,7 +224,7 @@ static void
 ngx_http_vlm_cited_put_undrawn(ngx_http_vlm_question_t *q, vlm_json_out_t *w)
 {
     size_t                                  i;
-    const ngx_http_vlm_question_undrawn_t  *u;
+    const ngx_http_vlm_question_note_t  *u;
 
     vlm_json_add_open(w, "not_drawn", '[');
 

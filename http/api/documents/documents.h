@@ -80,6 +80,8 @@ typedef struct {
     char                          path[VLM_STORE_PATH];
     vlm_store_err_t              *stored;      /* the caller's */
     vlm_err_t                     err;
+    vlm_err_t                     denied;      /* as in vlm_reader_t, also of
+                                                  a page that was drawn */
 } ngx_http_vlm_draw_t;
 
 /* the time that the pages of a prompt have from now on: a value for until */

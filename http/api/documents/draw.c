@@ -191,6 +191,7 @@ ngx_http_vlm_draw_run(ngx_http_vlm_drawn_t *drawn)
     reader.pixels = drawn->pixels;
     reader.languages = NULL;
     reader.frame = ngx_http_vlm_draw_frame;
+    reader.denied = &d->denied;
     reader.stop = ngx_http_vlm_draw_stops;
     reader.data = drawn;
 

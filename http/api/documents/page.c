@@ -147,17 +147,22 @@ ngx_http_vlm_page_send(ngx_http_vlm_page_request_t *p)
 
     ctx = p->ctx;
 
+    if (p->draw.denied.code != VLM_OK) {
+        ngx_http_vlm_log(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                         ctx->engine, "document %s, page %uD: %s", p->draw.id,
+                         p->draw.number, p->draw.denied.text);
+    }
+
     if (ctx->stored.code != VLM_STORE_OK) {
         return ngx_http_vlm_refuse_store(ctx->request, ctx->engine,
                                          &ctx->stored);
     }
 
     if (p->draw.err.code != VLM_OK) {
-        ngx_log_error(ngx_http_vlm_reading_level(&p->draw.err),
-                      ctx->request->connection->log, 0,
-                      "vlm_engine \"%V\": document %s, page %uD: %s",
-                      &ctx->engine->name, p->draw.id, p->draw.number,
-                      p->draw.err.text);
+        ngx_http_vlm_log(ngx_http_vlm_reading_level(&p->draw.err),
+                         ctx->request->connection->log, 0, ctx->engine,
+                         "document %s, page %uD: %s", p->draw.id,
+                         p->draw.number, p->draw.err.text);
 
         status = p->draw.err.code == VLM_EINPUT ? NGX_HTTP_VLM_UNPROCESSABLE
                                            : NGX_HTTP_INTERNAL_SERVER_ERROR;

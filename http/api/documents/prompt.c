@@ -72,32 +72,31 @@ ngx_http_vlm_question_map(ngx_http_vlm_ctx_t *ctx, const char *path)
 }
 
 
-/* a page that cannot be drawn is read as text, and left out if it has none;
-   the answer lists it */
-
-static ngx_int_t
-ngx_http_vlm_question_undrawn(ngx_http_vlm_question_t *q,
+static void
+ngx_http_vlm_question_note(ngx_http_vlm_question_note_t *notes, size_t *n,
     const vlm_source_t *s, const vlm_err_t *err)
 {
-    ngx_http_vlm_question_undrawn_t  *u;
+    ngx_http_vlm_question_note_t  *note;
 
-    if (q->n_undrawn < VLM_PICK_WHOLE) {
-        u = &q->undrawn[q->n_undrawn++];
+    if (err->code != VLM_OK && *n < VLM_PICK_WHOLE) {
+        note = &notes[(*n)++];
 
-        u->document = s->document;
-        u->page = s->page;
-        u->err = *err;
+        note->document = s->document;
+        note->page = s->page;
+        note->err = *err;
     }
-
-    return NGX_OK;
 }
 
+
+/* a page that cannot be drawn is read as text, and left out if it has none;
+   the answer lists it */
 
 static ngx_int_t
 ngx_http_vlm_question_picture(ngx_http_vlm_ctx_t *ctx, vlm_source_t *s)
 {
     ngx_http_vlm_question_t *q = ctx->data;
 
+    int                  rc;
     vlm_store_err_t      stored;
     vlm_picture_info_t   info;
     ngx_http_vlm_draw_t  draw;
@@ -111,7 +110,11 @@ ngx_http_vlm_question_picture(ngx_http_vlm_ctx_t *ctx, vlm_source_t *s)
     draw.abandoned = &ctx->abandoned;
     draw.stored = &stored;
 
-    if (ngx_http_vlm_documents_draw(&draw) != 0) {
+    rc = ngx_http_vlm_documents_draw(&draw);
+
+    ngx_http_vlm_question_note(q->denied, &q->n_denied, s, &draw.denied);
+
+    if (rc != 0) {
 
         if (stored.code != VLM_STORE_OK) {
             return ngx_http_vlm_fail_store(ctx, &stored);
@@ -122,7 +125,9 @@ ngx_http_vlm_question_picture(ngx_http_vlm_ctx_t *ctx, vlm_source_t *s)
                                      "The drawing of a page was stopped");
         }
 
-        return ngx_http_vlm_question_undrawn(q, s, &draw.err);
+        ngx_http_vlm_question_note(q->undrawn, &q->n_undrawn, s, &draw.err);
+
+        return NGX_OK;
     }
 
     q->pictures[s->rank] = ngx_http_vlm_question_map(ctx, draw.path);
@@ -168,7 +173,7 @@ ngx_http_vlm_question_pictures(ngx_http_vlm_ctx_t *ctx)
     vlm_document_page_t  *page;
 
     q->until = ngx_http_vlm_documents_until();
-    q->n_undrawn = 0;
+    q->n_undrawn = q->n_denied = 0;
 
     most = ngx_http_vlm_question_most(ctx);
     shows = vlm_pick_shows(q->text.data, q->text.len);

@@ -155,20 +155,35 @@ ngx_http_vlm_question_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 /* the loop, which may log */
 
 static void
+ngx_http_vlm_question_log_note(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_question_note_t *note, ngx_uint_t level)
+{
+    ngx_http_vlm_question_t *q = ctx->data;
+
+    ngx_http_vlm_log(level, ctx->request->connection->log, 0, ctx->engine,
+                     "document %s, page %uD: %s",
+                     q->set.docs[note->document].id, note->page,
+                     note->err.text);
+}
+
+
+static void
 ngx_http_vlm_question_log(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_question_t *q = ctx->data;
 
-    size_t                            i;
-    ngx_http_vlm_question_undrawn_t  *u;
+    size_t                         i;
+    ngx_http_vlm_question_note_t  *note;
 
     for (i = 0; i < q->n_undrawn; i++) {
-        u = &q->undrawn[i];
+        note = &q->undrawn[i];
 
-        ngx_http_vlm_log(ngx_http_vlm_reading_level(&u->err),
-                         ctx->request->connection->log, 0, ctx->engine,
-                         "document %s, page %uD: %s",
-                         q->set.docs[u->document].id, u->page, u->err.text);
+        ngx_http_vlm_question_log_note(ctx, note,
+                                       ngx_http_vlm_reading_level(&note->err));
+    }
+
+    for (i = 0; i < q->n_denied; i++) {
+        ngx_http_vlm_question_log_note(ctx, &q->denied[i], NGX_LOG_WARN);
     }
 }
 

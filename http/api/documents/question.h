@@ -15,14 +15,15 @@
 #include "document/pick.h"
 
 
-/* a page that was to be shown as a picture, and could not be drawn */
+/* of a page that was to be shown as a picture: why it could not be drawn, or
+   what its reader was denied */
 
 typedef struct {
     uint32_t                      document;    /* index of the set */
     uint32_t                      page;
     vlm_err_t                     err;         /* VLM_ELIMIT: it may be drawn
                                                   when it is tried again */
-} ngx_http_vlm_question_undrawn_t;
+} ngx_http_vlm_question_note_t;
 
 
 /* a request, ctx->data; sources are found by their rank, since they lose places
@@ -47,8 +48,10 @@ typedef struct {
                                                               them */
     uint64_t                      tokens[VLM_PICK_MAX];    /* by rank */
     uint64_t                      until;       /* us, its pages are drawn */
-    ngx_http_vlm_question_undrawn_t  undrawn[VLM_PICK_WHOLE];
+    ngx_http_vlm_question_note_t  undrawn[VLM_PICK_WHOLE];
     size_t                        n_undrawn;
+    ngx_http_vlm_question_note_t  denied[VLM_PICK_WHOLE];
+    size_t                        n_denied;
     vlm_cite_t                   *cites;       /* [n] of the answer */
     vlm_unsupported_t            *unsupported;
     unsigned                      told:1;      /* its sources, as an event */
