@@ -167,6 +167,10 @@ PDF_TESTED     = pdf/io.c pdf/order.c pdf/walls.c pdf/watch.c $(filter lib/%,$(P
 build/pdf/%_test: pdf/%_test.c $(PDF_TESTED) $(PDF_DEPS)
 	$(PDF_CC) -o $@ $< $(PDF_TESTED) $(PDF_LIBS) -lcmocka
 
+# vlm-pdf that makes forbidden calls
+build/pdf/attack: t/tools/pdf_attack.c $(PDF_SRCS) $(PDF_DEPS)
+	$(PDF_CC) -o $@ $< $(PDF_SRCS) $(PDF_LIBS)
+
 
 # ---- run ----------------------------------------------------------------------------------------
 
@@ -234,7 +238,7 @@ test: | deps-test
 
 test-programs: module tools engine-tests request-fuzz fixtures $(if $(SAN),,documents pdf-tests)
 
-pdf-tests: $(patsubst %.c,build/%,$(wildcard pdf/*_test.c))
+pdf-tests: $(patsubst %.c,build/%,$(wildcard pdf/*_test.c)) build/pdf/attack
 
 engine-tests: engine
 	@$(ENGINE) -k tests
@@ -279,7 +283,7 @@ build/venv/done: | deps-test
 	@touch $@
 
 # All code is compiled a second time, in build/asan, and runs under nginx; any report is a failure.
-test-asan: | deps-test documents
+test-asan: | deps-test documents pdf-tests
 	@-$(SANITIZED) test-programs
 	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
 	@ln -sf ../vlm-pdf build/asan/vlm-pdf
