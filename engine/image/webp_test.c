@@ -258,6 +258,41 @@ a_group_of_codes_for_every_few_pixels_is_counted_or_refused(void **state)
 }
 
 
+/* The same codes as the transparency of a lossy picture, which has no header of its own. */
+static void
+codes_of_transparency_are_counted_or_refused(void **state)
+{
+    size_t         bytes, length;
+    uint8_t       *data, *p;
+    vlm_err_t      err;
+    vlm_header_t   h;
+
+    (void) state;
+
+    data = make_groups(1024, &bytes);
+    length = (1 + bytes - 25) & ~(size_t) 1;
+    p = calloc(38 + length + 8, 1);
+    memcpy(p, "RIFF....WEBPVP8X\x0a\0\0\0\x10", 21);
+    put_u24(p + 4, (uint32_t) (38 + length));
+    p[7] = 0;
+    put_u24(p + 24, 1023);
+    put_u24(p + 27, 1023);
+    memcpy(p + 30, "ALPH", 4);
+    put_u24(p + 34, (uint32_t) length);
+    p[38] = 1;                                     /* coded without loss, not filtered */
+    memcpy(p + 39, data + 25, length - 1);
+    memcpy(p + 38 + length, "VP8 ", 4);
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_header_read(&h, p, 46 + length, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
+    assert_string_equal(err.text, "WebP of 1024x1024 pixels takes 787 MiB to decode, at most 384 "
+                        "are given");
+    free(p);
+    free(data);
+}
+
+
 static void
 a_lossless_stream_cut_within_its_codes_is_refused(void **state)
 {
@@ -288,6 +323,7 @@ main(void)
         cmocka_unit_test(a_frame_of_another_size_than_its_pixels_is_refused),
         cmocka_unit_test(a_header_of_another_file_is_refused),
         cmocka_unit_test(a_group_of_codes_for_every_few_pixels_is_counted_or_refused),
+        cmocka_unit_test(codes_of_transparency_are_counted_or_refused),
         cmocka_unit_test(a_lossless_stream_cut_within_its_codes_is_refused)
     };
 
