@@ -31,7 +31,7 @@ static uint64_t settings[VLM_EMU_SETTINGS] = {
 
 static vlm_emu_counts_t  counts;
 static double            speed;        /* cost.h's costs in a microsecond */
-static double            since;        /* what was launched since the host has waited */
+static double            since;        /* us of launches since the host has waited */
 static int               in_use;       /* the device */
 static int               lost;         /* the error that allows no further call */
 static pthread_mutex_t   mutex = PTHREAD_MUTEX_INITIALIZER;

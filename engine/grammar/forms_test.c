@@ -110,7 +110,7 @@ the_oldest_give_way_within_the_bound(void **state)
         assert_true(vlm_forms_bytes(k, &found) <= 3 * one);
     }
 
-    assert_int_equal(found, 200);      /* what is used again stays */
+    assert_int_equal(found, 200);      /* a form that is used again stays */
     vlm_forms_close(k);
 
     k = vlm_forms_open(one - 1);        /* too large to be kept */

@@ -535,7 +535,7 @@ count_character(vlm_thread_t *t)
     }
 
     if (t->node->high == UINT32_MAX) {
-        t->count += t->count < t->node->low;       /* what counts no more is not counted */
+        t->count += t->count < t->node->low;       /* no more than the lower bound */
         return 1;
     }
 

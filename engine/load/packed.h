@@ -64,7 +64,7 @@ int vlm_packed_begin(vlm_packed_t *p, vlm_type_t type, uint32_t N, uint32_t K, v
 void *vlm_packed_panels(const vlm_packed_t *p);
 float *vlm_packed_scale(const vlm_packed_t *p);
 const float *vlm_packed_offset(const vlm_packed_t *p);     /* additions to the bias */
-const float *vlm_packed_factor(const vlm_packed_t *p);     /* what its rows were multiplied by */
+const float *vlm_packed_factor(const vlm_packed_t *p);     /* the factor of each row */
 /* Reads one panel, whole for the checksum: any thread, each panel once. */
 const void *vlm_packed_panel(vlm_packed_t *p, uint32_t i);
 /* Writing: n panels from `first` on; all scales, additions and factors.  A failure is kept, and

@@ -32,7 +32,7 @@ typedef struct {
     const vlm_quant_form_t  *form;     /* NULL: the files have plain numbers */
     uint32_t                 bits;     /* of a value */
     uint32_t                 rows, columns;        /* of a matrix under one scale; 0: all */
-    uint32_t                 less;     /* what zero points lack in the file */
+    uint32_t                 less;     /* added to each zero point of the file */
     float                    divisor;  /* of scales */
     char                     text[80]; /* for people: "AWQ, 4 bits in groups of 128" */
 } vlm_quant_t;

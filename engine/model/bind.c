@@ -327,7 +327,7 @@ list_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from, const vlm_
     x.period = t->period;
 
     if (x.table) {
-        x.writes = x.reads;            /* what is added to a row is in the stream, too */
+        x.writes = x.reads;            /* additions to a table's row join the stream, too */
         x.reads = VLM_LORA_NONE;
     }
 

@@ -29,7 +29,7 @@ typedef struct {
     vlm_bind_what_t        what;
     vlm_loader_t           loader;
     uint32_t               dim[VLM_DIMS];
-    char                   layer[48];  /* what names of the layer begin with, or "" */
+    char                   layer[48];  /* beginning of the layer's names, or "" */
     float                  eps;        /* of the norms */
     const vlm_stack_t     *stack;      /* whose weights these are, and which of its structures */
     vlm_scope_t            scope;

@@ -10,7 +10,7 @@
 #include "family/family.h"
 #include "model/model.h"
 
-typedef struct {                       /* what is multiplied into a matrix; zeros: nothing */
+typedef struct {                       /* changes that are multiplied into a matrix; zeros: none */
     const float         *rows;         /* [N] and [K], powers of two that come before all else; */
     const float         *columns;      /* or NULL */
     const vlm_turn_t    *reads;        /* each reads->n columns are turned by this; or NULL */

@@ -27,7 +27,7 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
     vlm_features_forget(&v->sched.features, 0);
     vlm_prefix_forget(&v->sched.prefix, 0);
 
-    vlm_adapter_settle(v, (vlm_prompt_t *) p);     /* what caches compare is not its content */
+    vlm_adapter_settle(v, (vlm_prompt_t *) p);     /* only keys for caches change */
 
     V = m->config.text.vocab;
     bytes = vlm_mul(vlm_mul(p->n, V), sizeof(float));

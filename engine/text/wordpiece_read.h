@@ -16,7 +16,7 @@ struct vlm_wordpiece_s {
     uint32_t     max_chars;            /* longer words are unknown */
     char         prefix[VLM_PIECE_PREFIX + 1];     /* [n_prefix] of pieces within a word */
     size_t       n_prefix;
-    int          clean, ideographs, strip, lower;  /* what is done to a text first */
+    int          clean, ideographs, strip, lower;  /* changes to a text before it is split */
     uint32_t     control[VLM_PIECE_CONTROL];       /* [n_control] ids of tokens with a name */
     uint32_t     n_control;
     uint8_t      starts[256];          /* 1: one of their names begins with this byte */

@@ -189,7 +189,7 @@ extern const ngx_http_vlm_dialect_t  ngx_http_vlm_adapter_unload;
 const char *ngx_http_vlm_adapter_dir(ngx_http_vlm_engine_t *eng,
     const char *path);
 
-/* what lists show of a directory in "lora": the last names of its path */
+/* a directory in "lora" as lists show it: the last names of its path */
 
 void ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
     ngx_http_vlm_engine_t *eng, const char *dir);

@@ -420,7 +420,7 @@ ngx_http_vlm_body_size_set(ngx_conf_t *cf)
 }
 
 
-/* what the generated location passes requests to */
+/* the target of the generated location */
 
 static char *
 ngx_http_vlm_pass_hop(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)

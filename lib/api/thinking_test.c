@@ -53,7 +53,7 @@ whole_texts(void **state)
 }
 
 
-/* what was sent of the text so far is the beginning of what the whole text has */
+/* the parts that were sent so far are the beginning of those of the whole text */
 static void
 texts_that_grow(void **state)
 {

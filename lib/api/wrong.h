@@ -11,7 +11,7 @@
 #include "base/json_out.h"
 
 
-/* what is wrong with a field */
+/* the fault of a field */
 typedef struct {
     const char  *type;
     const char  *message;

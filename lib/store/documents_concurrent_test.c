@@ -184,7 +184,7 @@ kill_9_at_any_point_shows_no_half_document(void **state)
         assert_int_equal(rows("SELECT count(*) FROM content WHERE document NOT IN"
                               " (SELECT n FROM document)"), 0);
 
-        /* whatever was being read becomes ready, and each row has its file */
+        /* all documents become ready, and each row has its file */
 
         assert_int_equal(vlm_document_recover(st, &err), OK);
 

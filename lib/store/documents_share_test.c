@@ -171,7 +171,7 @@ sessions_take_turns_at_the_reading(void **state)
         assert_int_equal(vlm_document_fail(st, &doc, "damaged", 0, &err), OK);
     }
 
-    /* what two sessions have is read at the turn of either */
+    /* a document of two sessions is read at the turn of either */
 
     assert_int_equal(add(st, "slow", "slow 9", "slow 9", 0, &doc, &err), OK);
     assert_int_equal(add(st, "slow", "both", "both", 0, &doc, &err), OK);

@@ -742,7 +742,7 @@ of_too_many_bytes_the_documents_unused_longest_go_whole(void **state)
     assert_true(exists(st, &docs[9]));
     assert_int_equal(access(path, F_OK), -1);
 
-    /* what is still here is what was counted */
+    /* the remaining files are those that were counted */
 
     assert_int_equal(vlm_store_sweep(st, 0, 0, &swept, &err), OK);
     assert_true(swept.left >= 100005 && swept.left < 102000);

@@ -3,7 +3,7 @@
 #include "ops/plain/fused.h"
 #include "ops/plain/int16.h"
 
-typedef struct {                       /* what one query sees */
+typedef struct {                       /* the rows that one query sees */
     const int16_t  *k, *v;             /* [n] rows that lie `step` elements apart; or NULL: */
     const int8_t   *k8, *v8;           /* the same in int8 */
     const float    *ks, *vs;           /* [n] their scales */

@@ -20,7 +20,7 @@
     "GPU memory exhausted. Please try again."
 
 
-/* what is asked for */
+/* the kind of the request */
 
 typedef struct {
     const char                   *key;         /* of the answer */

@@ -61,7 +61,7 @@ ngx_http_vlm_documents_upload(ngx_http_vlm_ctx_t *ctx)
     none.data = NULL;
     none.len = 0;
 
-    /* what is no PDF file fails when it is read, as it did there */
+    /* other files than PDF fail when they are read, as they did there */
 
     (void) ngx_http_vlm_documents_keep(ctx, none, &up, &p->doc, p->session);
 }
