@@ -320,7 +320,7 @@ for my $file ('README.md', sort glob 'docs/*.md docs/dev/*.md') {
             $at{main} = '';
         } else {
             $at{$snippet =~ /^location /m ? 'server'
-                : $snippet =~ /^(?:map|vlm_engine|vlm_cors|server) /m ? 'http' : 'engine'} = $snippet;
+                : $snippet =~ /^(?:map|vlm_engine|vlm_cors|server|log_format) /m ? 'http' : 'engine'} = $snippet;
 
             $snippet = "http { $maps$at{http}\n"
                      . "vlm_engine " . ($at{http} =~ /vlm_engine/ ? 'other' : 'robobrain')

@@ -1,0 +1,208 @@
+# Runs the commands of docs/operations.md and docs/security.md from their own text, against servers
+# with the pages' own configurations.  t/clients runs those of the other pages.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Shipped;
+use Test::More;
+use VLM;
+
+my $BINARY = $ENV{TEST_NGINX_BINARY} || (grep { -x } '/usr/sbin/nginx', '/usr/local/sbin/nginx')[0];
+
+# The new master of an upgrade is a child of the old one, and becomes one of this test at its exit.
+VLM::adopt();
+$ENV{TEST_NGINX_BINARY} = $BINARY;
+
+
+# Returns the commands of a page, each with the comment behind it; a line that ends with a backslash
+# goes on in the next one.
+sub commands {
+    my @found;
+
+    for my $block (VLM::slurp($_[0]) =~ /^```sh\n(.*?)^```/msg) {
+        (my $text = $block) =~ s/\\\n\s*/ /g;
+
+        for my $line (grep { /^[^#]/ } split /\n/, $text) {
+            my ($command, $told) = $line =~ /^(.*?)(?:\s+#\s*(.*))?$/;
+
+            push @found, [$command, $told];
+        }
+    }
+
+    return @found;
+}
+
+
+sub run {
+    my ($command) = @_;
+
+    open my $out, '-|', 'bash', '-c', "$command 2>&1" or die "bash: $!";
+    my $said = do { local $/; <$out> };
+    close $out;
+
+    return ($?, $said // '');
+}
+
+
+# ---- docs/operations.md -------------------------------------------------------
+
+{
+    my $s = VLM->new(name => 'operations', workers => 2, daemon => 'on',
+                     engine => 'thinking off; max_tokens 32; sampling temperature=0;',
+                     main => 'env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS;');
+    my $dir = $s->dir;
+    my $nginx = join ' ', $s->command;
+    my ($file, $old, $model, %seen) = ($s->dir . '/logs/error.log', 0, 0);
+
+    $s->start->ready;
+
+    my $picture = $s->upload('demo/pictures/table-01.png');
+    my $ask = sub { $s->chat($_[0], 'How many objects are on the table?', image => $picture) };
+
+    is($ask->('kept')->{code}, 200, 'a session before the backup');
+
+    for (commands('docs/operations.md')) {
+        my ($command, $told) = @$_;
+        my $run = $command;
+
+        for ($run) {
+            s{/var/log/nginx/}{$dir/logs/}g;
+            s{/run/nginx\.pid}{$dir/nginx.pid}g;
+            s{/var/lib/nginx/vlm}{$dir/store}g;
+            s{/backup}{$dir/backup}g;
+            s{www-data:}{getpwuid($>) . ':'}e;
+            s{\bnginx -}{$nginx -}g;
+            s{127\.0\.0\.1:5001}{"127.0.0.1:" . $s->port}e;
+        }
+
+        $seen{$command =~ /^(\S+ ?\S*)/ ? $1 : ''}++;
+
+        if ($command eq 'systemctl stop nginx') {
+            ok($s->stop, "$command: as the test does it");
+            next;
+        }
+
+        if ($command eq 'systemctl start nginx') {
+            $s->start->ready;
+            pass("$command: as the test does it");
+            next;
+        }
+
+        $old = $s->pid;
+        $model = $s->designated;
+
+        if ($command =~ m{^cp .* /backup/$}) {
+            is($ask->('later')->{code}, 200, 'a session after the backup of the database');
+            is($s->begin('DELETE', '/api/session/kept')->end->{code}, 200, 'and one that is deleted then');
+        }
+
+        my ($status, $said) = run($run);
+
+        is($status, 0, "$command: it runs") or diag($said);
+
+        if ($command =~ /reopen/) {
+            ok(VLM::wait_for(sub { -e $file }), 'nginx makes a new log');
+
+        } elsif ($command =~ /reload/) {
+            ok(VLM::wait_for(sub { my $new = $s->designated; $new && $new != $model }), 'another worker has the model');
+            $s->ready;
+            like(VLM::slurp($file), qr/model loaded/, 'which the new log has');
+            unlike(VLM::slurp("$file.1"), qr/model loaded.*model loaded/s, 'and the old one has not');
+
+        } elsif ($command =~ /USR2/) {
+            ok(VLM::wait_for(sub { -e "$dir/nginx.pid.oldbin" && $s->master($old) }), 'a second master');
+
+        } elsif ($command =~ /QUIT/) {
+            my $new = $s->master($old);
+
+            ok(VLM::wait_for(sub { $s->ended }), 'the old master and its workers go');
+            $s->{pid} = $new;
+            $s->ready;
+            is($ask->('kept')->{code}, 200, 'the new one answers');
+
+        } elsif ($command =~ /integrity_check/) {
+            is($said, "ok\n", 'the backup is whole');
+
+        } elsif ($command =~ m{health/ready}) {
+            is($said, qq({"status":"ok"}\n), 'the answer is that of the page');
+        }
+
+        if ($command =~ /^chown/) {
+            ok(!-e "$dir/store/vlm.db-wal", 'nothing of the old database is left');
+        }
+    }
+
+    is($seen{"systemctl start"}, 1, 'the page has a restore');
+    is(scalar @{ $s->get('/api/history/kept')->{json} || [] }, 4, 'the restored store has the session');
+    is($s->get("/uploads/$picture")->{code}, 200, 'and its picture');
+    is($s->get('/api/history/later')->{code}, 404, 'and none of what came later');
+    is($ask->('kept')->{code}, 200, 'and it can be asked');
+    ok($s->stop('TERM'), 'the server stops');
+    $s->check_log;
+}
+
+
+# ---- docs/security.md -----------------------------------------------------------
+
+{
+    my @blocks = Shipped::fences('docs/security.md');
+    my ($keys) = grep { /if \(\$client = ""\)/ } @blocks;
+    my ($login) = grep { /auth_request/ } @blocks;
+    my $http = join '', grep { /^map/ } @blocks;
+    my $engine = join '', grep { /^fair/ } @blocks;
+    my ($one, $two, $three) = map { VLM::free_port() } 1 .. 3;
+    my $s = VLM->new(name => 'security', port => $one);
+
+    $keys =~ s/vlm_pass/limit_req zone=questions burst=8 nodelay;\n    vlm_pass/;
+    $login =~ s/127\.0\.0\.1:9000/127.0.0.1:$three/;
+
+    $s->{conf} = Shipped::placed(<<"_EOC_", $s->dir, $one);
+load_module modules/ngx_http_vlm_module.so;
+user www-data;
+error_log /var/log/nginx/error.log notice;
+thread_pool vlm threads=1;
+events { }
+
+http {
+$http
+    vlm_engine robobrain { model /models/RoboBrain2.0-3B; store /var/lib/nginx/vlm; $engine }
+    server { listen 127.0.0.1:$one; $keys }
+    server { listen 127.0.0.1:$two; $login }
+    server {
+        listen 127.0.0.1:$three;
+        location / { if (\$http_cookie = "login=ok") { return 200; } return 401; }
+    }
+}
+_EOC_
+
+    $s->start;
+    ok(VLM::wait_for(sub { $s->get('/health')->{code} eq '200' }), 'the server of docs/security.md is ready');
+
+    my $at = '';
+
+    for (commands('docs/security.md')) {
+        my ($command, $told) = @$_;
+
+        $command =~ s/127\.0\.0\.1:5001/127.0.0.1:$one/;
+        $command =~ s/127\.0\.0\.1:5002/127.0.0.1:$two/;
+
+        if ($command =~ /^S=/) {
+            $at = $command;
+            next;
+        }
+
+        my ($status, $said) = run("$at; $command");
+
+        is($said, "$told\n", $command);
+    }
+
+    my $key = 'Authorization: Bearer a-long-secret';
+    my (undef, $codes) = run(qq(curl -s -o /dev/null -w '%{http_code} ' -H '$key' -d '{}' 'http://127.0.0.1:$one/v1/chat/completions?[1-40]'));
+
+    cmp_ok(scalar(() = $codes =~ /429/g), '>', 20, 'most of forty questions at once are too many') or diag($codes);
+    ok($s->stop('TERM'), 'the server stops');
+}
+
+done_testing();
