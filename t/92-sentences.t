@@ -31,7 +31,7 @@ my %sentence;
 for (Sentences::all()) {
     (my $text = $_->[0]) =~ s/^vlm_engine "\.\.\.": //;
 
-    $text =~ s/\s+$//;
+    $text =~ s/^\s+|\s+$//g;
     $sentence{$text} ||= $_->[1] if $text =~ /[a-z]/;
 }
 
