@@ -21,6 +21,7 @@
 # make test-arm64  three answers of the demo by a build for arm64, under qemu
 # make bench-documents  loading and scoring the chunks of a search, and the eviction of documents
 # make bench-queue  the cost of 5,000 requests in the queue for those that are answered
+# make scale       load over a front and three nodes, of which one is killed, one drained; SECONDS=
 # make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)
 # make install     the module, the page and the command vlm, below DESTDIR
 # make deb         packages for this Debian, in build/deb
@@ -365,6 +366,9 @@ build/venv/reference: t/fidelity/requirements.txt | build/venv/done
 soak: module | deps-test
 	@t/soak $(SECONDS)
 
+scale: module | deps-test
+	@t/scale --seconds $(SECONDS)
+
 
 # ---- the GPU ------------------------------------------------------------------------------------
 
@@ -541,7 +545,7 @@ clean:
 
 .PHONY: bench-programs gpu all help module tools engine run demo-eval bench test test-programs engine-tests \
         request-fuzz \
-        fixtures checkpoints soak documents deps-documents deps-ocr pdf-tests \
+        fixtures checkpoints soak scale documents deps-documents deps-ocr pdf-tests \
         test-asan suites-asan fidelity fidelity-documents fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck deps-arm64 deps-deb deps-install deb test-install test-arm64 test-compilers test-page test-clients test-outside test-tsan \
         test-valgrind bench-documents bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \

@@ -1,7 +1,8 @@
 package Shipped;
 
 # Reads the shipped configurations from their own text: conf/*.conf and that of
-# README.md.  Only ports, paths and the checkpoint are replaced.
+# README.md.  Only ports, paths and the checkpoint are replaced.  Fleet.pm reads
+# conf/scale-out.conf, which has no engine.
 
 use strict;
 use warnings;
@@ -16,7 +17,7 @@ my $ROOT = Cwd::getcwd();
 
 # name => text
 sub all {
-    my %all = map { basename($_) => VLM::slurp($_) } glob 'conf/*.conf';
+    my %all = map { basename($_) => VLM::slurp($_) } grep { !m{/scale-out\.conf$} } glob 'conf/*.conf';
 
     ($all{'README.md'}) = grep { /^http \{/m } fences('README.md');
 

@@ -20,7 +20,7 @@ my $KEY = 'Bearer a-long-secret';
 
 my %all = Shipped::all();
 
-is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf', 'the list of shipped configurations');
+is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf scale-out-node.conf', 'the list of shipped configurations');
 cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
 cmp_ok(scalar @ASKS, '>', 10, 'the table of routes names those that ask the model');
 

@@ -1,0 +1,188 @@
+package Fleet;
+
+# Nodes and a front on this machine, from the text of conf/scale-out-node.conf and
+# conf/scale-out.conf.  Ports, paths, the checkpoint and the list of nodes are replaced.
+# The nodes have one store; its lock files take the engines' names, which differ therefore.
+#
+#     my $f = Fleet->new(name => 'scale', nodes => 3, engine => 'slots 1;')->start;
+#     $f->front->get('/api/tasks');
+#     $f->list(1, '2 down')->reload;
+
+use strict;
+use warnings;
+
+use Cwd ();
+use VLM;
+
+my $ROOT = Cwd::getcwd();
+my $FRONT = 'conf/scale-out.conf';
+my $NODE = 'conf/scale-out-node.conf';
+
+
+# name    of the directories
+# nodes   their number
+# engine  more directives of vlm_engine, in place of those of the same name
+# model   checkpoint directory; the default is the demo model
+# affinity      0: the nodes take turns, without the hash
+# fail_timeout  in place of the shipped one
+sub new {
+    my ($class, %conf) = @_;
+
+    my $self = bless { nodes => 3, engine => '', model => "$ROOT/demo/model", affinity => 1, %conf }, $class;
+
+    $self->{front} = VLM->new(name => "$self->{name}-front");
+    $self->{members} = [map { VLM->new(name => "$self->{name}-node-$_") } 1 .. $self->{nodes}];
+    $self->{store} = $self->{front}->dir . '/store';
+
+    $self->{members}[$_ - 1]{conf} = $self->node_conf($_) for 1 .. $self->{nodes};
+
+    return $self->list(1 .. $self->{nodes});
+}
+
+sub front { $_[0]{front} }
+sub store { $_[0]{store} }
+sub node  { $_[0]{members}[$_[1] - 1] }
+sub nodes { @{ $_[0]{members} } }
+
+
+sub placed {
+    my ($text, $dir, $port) = @_;
+
+    my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || "$ROOT/build/ngx_http_vlm_module.so";
+    my $user = $> == 0 ? 'user root;' : '';
+    my $temp = join "\n", map { "    ${_}_temp_path $dir/$_;" } qw(client_body proxy fastcgi uwsgi scgi);
+
+    for ($text) {
+        s{modules/ngx_http_vlm_module\.so}{$module};
+        s{^user www-data;}{$user}m;
+        s{/var/log/nginx/}{$dir/logs/}g;
+        s{listen 127\.0\.0\.1:\d+}{listen 127.0.0.1:$port};
+        s/^http \{\n/http {\n$temp\n/m;
+    }
+
+    $text =~ s/^http \{\n/http {\n    access_log $dir\/logs\/access.log;\n/m unless $text =~ /^    access_log /m;
+
+    return "daemon off;\npid $dir/nginx.pid;\n$text";
+}
+
+
+sub node_conf {
+    my ($self, $n) = @_;
+
+    my $node = $self->node($n);
+    my $conf = placed(VLM::slurp($NODE), $node->dir, $node->port);
+
+    for my $directive ($self->{engine} =~ /(?:^|;)\s*(\w+)\s/g) {
+        $conf =~ s/^        \Q$directive\E +[^;]+;.*\n//m;
+    }
+
+    $conf =~ s{(vlm_engine|vlm_pass|vlm_status) +robobrain}{$1 node$n}g;
+    $conf =~ s{model +/models/[^;]+;}{model $self->{model};\n        alias robobrain;\n        $self->{engine}};
+    $conf =~ s{/var/lib/nginx/vlm}{$self->{store}}g;
+
+    return $conf;
+}
+
+
+# Gives the front these nodes, such as 1, '2 down'.
+sub list {
+    my ($self, @nodes) = @_;
+
+    my $front = $self->front;
+    my $conf = placed(VLM::slurp($FRONT), $front->dir, $front->port);
+    my $lists = 0;
+
+    my $servers = sub {
+        my ($first) = @_;
+        $lists++;
+
+        return join '', map {
+            my ($n, $down) = split ' ';
+            my $port = $self->node($n)->port;
+            $first =~ s/10\.0\.0\.1:5001/127.0.0.1:$port/r =~ s/;/$down ? " $down;" : ';'/er;
+        } @nodes;
+    };
+
+    $conf =~ s{((?:^        server 10\.0\.0\.\d:5001 .*\n)+)}{$servers->((split /^/, $1)[0])}gme;
+    $lists == 2 or die "$FRONT has $lists lists of nodes\n";
+
+    $conf =~ s/^ +hash .*\n//m unless $self->{affinity};
+    $conf =~ s/fail_timeout=\K\w+/$self->{fail_timeout}/g if $self->{fail_timeout};
+    $front->{conf} = $conf;
+
+    return $self;
+}
+
+
+# Changes the front's configuration by a command of docs/scale.md, which has nodes from 10.0.0.1 on.
+sub command {
+    my ($self, $command) = @_;
+
+    my $file = $self->front->dir . '/nginx.conf';
+
+    $command =~ s{/etc/nginx/nginx\.conf}{$file} or die "a command for another file: $command\n";
+    $command =~ s{10(\\?)\.0\1\.0\1\.(\d):5001}{"127$1.0$1.0$1.1:" . $self->node($2)->port}ge;
+
+    $self->front->write_conf;
+    system($command) == 0 or die "$command failed\n";
+    $self->front->{conf} = VLM::slurp($file);
+
+    return $self;
+}
+
+
+sub start {
+    my ($self) = @_;
+
+    $_->start for $self->nodes;
+    wait_ready($_) for $self->nodes;
+    $self->front->start;
+
+    return $self;
+}
+
+sub wait_ready {
+    my ($node) = @_;
+
+    VLM::wait_for(sub { $node->get('/health/ready')->{code} == 200 }) or die "not ready:\n", $node->log;
+}
+
+
+# Reloads the front; its old workers take no more requests, but may have answers in flight.
+sub reload {
+    my ($self) = @_;
+
+    my $front = $self->front;
+    my %old = map { $_ => 1 } $front->workers;
+
+    $front->write_conf;
+    $front->signal('HUP');
+
+    VLM::wait_for(sub {
+        my @now = $front->workers;
+        my @taking = grep { VLM::slurp("/proc/$_/cmdline") !~ /shutting down/ } @now;
+
+        return @taking && !grep { $old{$_} } @taking;
+    }) or die "the front does not reload\n";
+
+    return $self;
+}
+
+
+# The nodes that had the request with this tag in its query, such as "1" or "2 3", and their statuses.
+sub took {
+    my ($self, $tag) = @_;
+
+    my %node = map { ('127.0.0.1:' . $self->node($_)->port) => $_ } 1 .. $self->{nodes};
+
+    my $line = VLM::wait_for(sub {
+        (grep { /\?$tag / } split /\n/, VLM::slurp($self->front->dir . '/logs/front.log'))[0];
+    }) or die "no line of $tag\n";
+
+    my ($nodes, $said) = $line =~ / node=(.*?) said=(.*?) in=/;
+
+    return (join(' ', map { $node{$_} || $_ } grep { /\S/ } split /[ ,]+/, $nodes =~ s/ : /, /gr),
+            join(' ', split /[ ,:]+/, $said));
+}
+
+1;
