@@ -324,7 +324,8 @@ for my $file ('README.md', sort glob 'docs/*.md docs/dev/*.md') {
 
             $snippet = "http { $maps$at{http}\n"
                      . "vlm_engine " . ($at{http} =~ /vlm_engine/ ? 'other' : 'robobrain')
-                     . " { model /models/RoboBrain2.0-3B; store $dir/store; $at{engine} }\n"
+                     . " { " . ($at{engine} =~ /^model /m ? '' : 'model /models/RoboBrain2.0-3B;')
+                     . ($at{engine} =~ /^store /m ? '' : " store $dir/store;") . " $at{engine} }\n"
                      . "server { listen 127.0.0.1:5001; $at{server} } }\n";
             $snippet = "load_module modules/ngx_http_vlm_module.so;\nthread_pool vlm threads=1;\n"
                      . "thread_pool other threads=1;\nevents { }\n$snippet";

@@ -48,6 +48,8 @@ sub placed {
         s{/var/lib/nginx/vlm}{$dir/store}g;
         s{/run/nginx-vlm\.sock}{$dir/vlm.sock}g;
         s{/models/RoboBrain2\.0-3B}{model($dir)}ge;
+        s{/models/bloomz-560m}{$ROOT/demo/model-bloom}g;
+        s{/models/adapters}{$ROOT/demo/adapters}g;
         s{/models/all-MiniLM-L6-v2}{$ROOT/t/fixtures/embed/tiny}g;
         s{/usr/share/nginx-vlm/html}{$ROOT/html}g;
         # nginx -t asks whether the program can be run, and the kernel for Landlock

@@ -1,10 +1,12 @@
-# Runs the commands of docs/operations.md and docs/security.md from their own text, against servers
-# with the pages' own configurations.  t/clients runs those of the other pages.
+# Runs the commands of docs/operations.md, docs/security.md and docs/migrate.md from their own text,
+# against servers with the pages' own configurations.  t/clients runs those of the other pages.
 
 use strict;
 use warnings;
 
 use lib 't/lib';
+use Cwd ();
+use File::Copy qw(copy);
 use Shipped;
 use Test::More;
 use VLM;
@@ -202,6 +204,65 @@ _EOC_
     my (undef, $codes) = run(qq(curl -s -o /dev/null -w '%{http_code} ' -H '$key' -d '{}' 'http://127.0.0.1:$one/v1/chat/completions?[1-40]'));
 
     cmp_ok(scalar(() = $codes =~ /429/g), '>', 20, 'most of forty questions at once are too many') or diag($codes);
+    ok($s->stop('TERM'), 'the server stops');
+}
+
+
+# ---- docs/migrate.md ------------------------------------------------------------
+
+{
+    my ($brain, $ollama, $pdf, $lora) = Shipped::fences('docs/migrate.md');
+    my ($one, $two) = map { VLM::free_port() } 1 .. 2;
+    my $s = VLM->new(name => 'migrate', port => $one);
+    my ($paths) = VLM::slurp('conf/minimal.conf') =~ /location (~ \S+) \{/;
+    my $helper = Cwd::getcwd() . '/build/vlm-pdf';
+
+    die "make documents builds $helper\n" unless -x $helper;
+
+    # A kernel without Landlock needs the other sandbox.
+    $pdf =~ s{documents on}{"documents on helper=$helper sandbox=" . (syscall(444, 0, 0, 1) > 0 ? 'landlock' : 'seccomp')}e;
+
+    $s->{conf} = Shipped::placed(<<"_EOC_", $s->dir, $one);
+load_module modules/ngx_http_vlm_module.so;
+user www-data;
+error_log /var/log/nginx/error.log notice;
+thread_pool vlm threads=1;
+thread_pool bloom threads=1;
+events { }
+
+http {
+    vlm_engine robobrain { $brain $ollama $pdf }
+    vlm_engine bloom { $lora store /var/lib/nginx/vlm; thread_pool bloom; }
+    server { listen 127.0.0.1:$one; location $paths { vlm_pass robobrain; } }
+    server { listen 127.0.0.1:$two; location $paths { vlm_pass bloom; } }
+}
+_EOC_
+
+    copy('demo/pictures/table-01.png', $s->dir . '/kitchen.png') or die "kitchen.png: $!";
+    copy('t/documents/files/latin.pdf', $s->dir . '/manual.pdf') or die "manual.pdf: $!";
+
+    $s->start;
+    ok(VLM::wait_for(sub { $s->get('/health')->{code} eq '200' }), 'the server of docs/migrate.md is ready');
+    ok(VLM::wait_for(sub { (run("curl -s http://127.0.0.1:$two/health"))[1] =~ /"ok"/ }), 'with both engines');
+
+    my $set = 'cd ' . $s->dir;
+
+    for (commands('docs/migrate.md')) {
+        my ($command, $told) = @$_;
+
+        $command =~ s/127\.0\.0\.1:5001/127.0.0.1:$one/;
+        $command =~ s/127\.0\.0\.1:5002/127.0.0.1:$two/;
+
+        if ($command =~ /^[A-Z]+=/) {
+            $set .= "; $command";
+            next;
+        }
+
+        my ($status, $said) = run("$set; $command");
+
+        is($said, $command =~ /^curl/ ? "$told\n" : '', substr $command, 0, 160);
+    }
+
     ok($s->stop('TERM'), 'the server stops');
 }
 
