@@ -155,6 +155,22 @@ is(join(' ', sort keys %section), join(' ', sort @names),
    'each parameter has a section, and each section a parameter');
 
 {
+    my ($whole, $changes) = map { VLM::slurp($_) } qw(docs/directives.md CHANGELOG.md);
+    my %head = $whole =~ /^###? (\w+)\n\n((?:    .*\n)+)/mg;
+    my %version = $changes =~ /^## ([\d.]+)\n(.*?)(?=^## |\z)/msg;
+
+    for my $name (@names, qw(vlm_engine vlm_pass vlm_cors vlm_status)) {
+        like($head{$name} // '', qr/^    Syntax:   \S.*^    Default:  \S.*^    Context:  \S.*^    Since:    \S.*^    Example:  \S/ms,
+             "$name has its syntax, default, context, version and an example");
+
+        my ($since) = ($head{$name} // '') =~ /^    Since:    ([\d.]+)/m;
+
+        ok(exists $version{$since // ''}, "$name: a version of CHANGELOG.md");
+        like($version{$since // ''} // '', qr/`$name\b/, "$name: CHANGELOG.md names it") if ($since // '') ne '0.1.0';
+    }
+}
+
+{
     my $full = VLM::slurp('conf/full.conf');
 
     is(join(' ', grep { $full !~ /^ {8}$_ /m } @names), '', 'conf/full.conf has every parameter');
@@ -306,6 +322,8 @@ sub snippets {
     push @found, map { s/^    //mgr } grep { /[;}]$/m && !/^    Syntax:/m && !/^    (?:vlm_engine )?"/m }
                  $text =~ /((?:^    \S.*\n|^     +\S.*\n)+)/mg if $file =~ /directives|page|metrics/;
 
+    push @found, $text =~ /^    Example:  (.*)/mg;
+
     return map { split /^\.\.\.\n/m } @found;
 }
 
@@ -324,7 +342,9 @@ for my $file ('README.md', sort glob 'docs/*.md docs/dev/*.md') {
 
             $snippet = "http { $maps$at{http}\n"
                      . "vlm_engine " . ($at{http} =~ /vlm_engine/ ? 'other' : 'robobrain')
-                     . " { " . ($at{engine} =~ /^model /m ? '' : 'model /models/RoboBrain2.0-3B;')
+                     . " { " . ($at{engine} =~ /^model /m ? '' : $at{engine} =~ /^lora / ? 'model /models/bloomz-560m;'
+                        : 'model /models/RoboBrain2.0-3B;')
+                     . ($at{http} =~ /vlm_engine/ ? ' thread_pool other;' : '')
                      . ($at{engine} =~ /^store /m ? '' : " store $dir/store;") . " $at{engine} }\n"
                      . "server { listen 127.0.0.1:5001; $at{server} } }\n";
             $snippet = "load_module modules/ngx_http_vlm_module.so;\nthread_pool vlm threads=1;\n"
