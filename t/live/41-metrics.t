@@ -93,7 +93,7 @@ is_deeply(\@buckets, [sort { $a <=> $b } @buckets], 'buckets grow');
 is($buckets[-1], 2, 'the last bucket is the count');
 
 my %told = map { $_ => 1 } map { s/_(?:bucket|sum|count)$//r }
-           map { VLM::slurp($_) =~ /\b(vlm_\w+)/g } glob 'docs/metrics/*';
+           map { VLM::slurp($_) =~ /\b(vlm_\w+)/g } glob 'conf/grafana/* conf/prometheus/*';
 is_deeply([grep { !$type{$_} } sort keys %told], [],
           'the dashboard and the alerts know no others');
 
