@@ -23,7 +23,7 @@ from tap import TESTS
 HERE = os.path.join(ROOT, 'build/live/clients/examples')
 PDF = os.path.join(ROOT, 't/documents/files/latin.pdf')
 ADDRESS = re.compile(r'https?://(?:127\.0\.0\.1|localhost|HOST)(?::\d+)?')
-ELSEWHERE = ('migrate.md', 'operations.md', 'security.md')        # t/live/71-manual.t runs these
+ELSEWHERE = ('migrate.md', 'operations.md', 'scale.md', 'security.md')     # t/live/71-manual.t and 75-scale.t run these
 FENCE = re.compile(r'^```(\w*)\n(.*?)^```', re.S | re.M)
 
 # This function prints the status of each curl to stderr, apart from its output.

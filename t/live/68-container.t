@@ -15,6 +15,7 @@ plan skip_all => 'reports of sanitizers are outside of the walls' if $ENV{VLM_RE
 my ($id) = VLM::slurp('conf/container/Containerfile') =~ /^USER (\d+):/m;
 my $text = VLM::slurp('conf/container/nginx.conf');
 my $s = VLM->new(name => 'container');
+my $metrics = VLM::free_port();
 my $dir = $s->dir;
 my $at = Walls::build($s, [qw(tmp store cache)], '', '--reuid', $id, '--regid', $id, '--clear-groups',
                       '--bounding-set=-all', '--inh-caps=-all');
@@ -26,6 +27,7 @@ for ($text) {
     s{/var/lib/nginx-vlm}{$at->{dir}/store}g;
     s{/var/cache/nginx-vlm}{$at->{dir}/cache}g;
     s{listen 5001}{"listen 127.0.0.1:" . $s->port}e;
+    s{listen 9113}{listen 127.0.0.1:$metrics};
     s{/usr/share/nginx-vlm/html}{$at->{root}/html};
 }
 
@@ -46,6 +48,7 @@ is($r->{json}{answer}, '2', 'and rightly');
 ok(glob("$dir/store/*"), 'the session and the picture are in one volume');
 is(scalar(my @cache = glob "$dir/cache/vlm-int8-*.bin"), 1, 'the quantised cache is in the other');
 is($s->get('/page.css')->{code}, 200, 'the page is there');
+like(VLM::Request->new($metrics, "GET /metrics HTTP/1.0\r\n\r\n")->end->{body}, qr/^vlm_ready 1$/m, 'metrics are at their port');
 ok($s->stop('QUIT'), 'SIGQUIT ends it');
 
 my $log = VLM::slurp("$dir/logs/stderr.log");
