@@ -320,7 +320,7 @@ sub snippets {
     $text =~ s/^```.*?^```//msg;
 
     push @found, map { s/^    //mgr } grep { /[;}]$/m && !/^    Syntax:/m && !/^    (?:vlm_engine )?"/m }
-                 $text =~ /((?:^    \S.*\n|^     +\S.*\n)+)/mg if $file =~ /directives|page|metrics/;
+                 $text =~ /((?:^    \S.*\n|^     +\S.*\n)+)/mg unless $file =~ m{^docs/dev/};
 
     push @found, $text =~ /^    Example:  (.*)/mg;
 
