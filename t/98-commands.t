@@ -115,7 +115,7 @@ sub wrong {
 }
 
 
-for my $page ('README.md', 'CONTRIBUTING.md', glob 'docs/*.md docs/dev/*.md') {
+for my $page ('README.md', 'CONTRIBUTING.md', glob 'docs/*.md docs/dev/*.md t/README.md demo/README.md') {
     if (my $test = $ELSEWHERE{$page}) {
         like(VLM::slurp($test), qr/\Q$page\E/, "$page: $test runs its commands");
         next;
