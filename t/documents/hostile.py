@@ -173,7 +173,7 @@ PAGE = "a page"                            # no error
 LATE = "reading took longer than {seconds} s"
 FULL = "reading needed more than {megabytes} MB of memory"
 
-# What comes of each.
+# The end of each.
 ATTACKS = {
     nested_forms: LATE, form_in_itself: PAGE, inflating_stream: PAGE, inflating_twice: PAGE, huge_box: PAGE,
     page_loop: "damaged: none of its pages can be read", many_pages: "damaged: it has no pages", long_name: PAGE,
@@ -182,7 +182,7 @@ ATTACKS = {
     nothing: "damaged: PDF document is damaged", crowded: FULL,
 }
 
-# What comes of drawing, if that is something else.
+# The end of drawing, if it is another one.
 UNDRAWN = {page_loop: "the page cannot be read"}
 
 # These take five seconds of an idle core.

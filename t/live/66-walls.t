@@ -42,7 +42,7 @@ sub add {
     return $doc;
 }
 
-# What the log says of a document, or of a page: level and sentence, without the time.
+# The line of the log about a document, or a page: level and sentence, without the time.
 sub logged {
     my ($doc, $page) = @_;
     my $of = "document $doc->{id}" . ($page ? ", page $page" : '');
