@@ -2,7 +2,8 @@ package Fleet;
 
 # Nodes and a front on this machine, from the text of conf/scale-out-node.conf and
 # conf/scale-out.conf.  Ports, paths, the checkpoint and the list of nodes are replaced.
-# The nodes have one store; its lock files take the engines' names, which differ therefore.
+# The nodes have one directory as their store, whose lock files take the engines' names, which
+# differ therefore; or a Redis.
 #
 #     my $f = Fleet->new(name => 'scale', nodes => 3, engine => 'slots 1;')->start;
 #     $f->front->get('/api/tasks');
@@ -12,11 +13,13 @@ use strict;
 use warnings;
 
 use Cwd ();
+use POSIX ();
 use VLM;
 
 my $ROOT = Cwd::getcwd();
 my $FRONT = 'conf/scale-out.conf';
 my $NODE = 'conf/scale-out-node.conf';
+my $redis;                              # the process
 
 
 # name    of the directories
@@ -25,6 +28,7 @@ my $NODE = 'conf/scale-out-node.conf';
 # model   checkpoint directory; the default is the demo model
 # affinity      0: the nodes take turns, without the hash
 # fail_timeout  in place of the shipped one
+# redis         1: sessions are in a redis-server, which starts with the nodes
 sub new {
     my ($class, %conf) = @_;
 
@@ -78,9 +82,52 @@ sub node_conf {
 
     $conf =~ s{(vlm_engine|vlm_pass|vlm_status) +robobrain}{$1 node$n}g;
     $conf =~ s{model +/models/[^;]+;}{model $self->{model};\n        alias robobrain;\n        $self->{engine}};
+
+    if ($self->{redis}) {
+        my $own = $node->dir;
+        $conf =~ s{^( +store +)/\S+}{$1redis://unix:@{[socket_of()]}:/0 uploads=$self->{store} directory=$own/own}m;
+    }
+
     $conf =~ s{/var/lib/nginx/vlm}{$self->{store}}g;
 
     return $conf;
+}
+
+
+# A unix socket's path has 107 bytes at most.
+sub socket_of { "/tmp/vlm-scale-redis-$$.sock" }
+
+sub start_redis {
+    my ($self) = @_;
+
+    my $dir = $self->front->dir;
+    my $socket = socket_of();
+
+    $redis = fork() // die "fork: $!";
+
+    if ($redis == 0) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', "$dir/logs/redis.log";
+        open STDERR, '>&', \*STDOUT;
+        { exec qw(redis-server --port 0 --save), '', qw(--appendonly yes --unixsocket), $socket, '--dir', $dir; }
+        POSIX::_exit(127);
+    }
+
+    VLM::wait_for(sub {
+        waitpid($redis, POSIX::WNOHANG()) == 0 or die "redis-server does not run: t/deps test installs it\n";
+        -S $socket;
+    }) or die "redis-server does not listen\n";
+}
+
+END {
+    my $status = $?;
+
+    if ($redis && kill 'TERM', $redis) {
+        waitpid $redis, 0;
+        unlink socket_of();
+    }
+
+    $? = $status;
 }
 
 
@@ -134,6 +181,7 @@ sub command {
 sub start {
     my ($self) = @_;
 
+    $self->start_redis if $self->{redis};
     $_->start for $self->nodes;
     wait_ready($_) for $self->nodes;
     $self->front->start;
