@@ -10,7 +10,9 @@ use warnings;
 use lib 't/lib';
 use Fcntl qw(:flock);
 use Fleet;
+use IO::Select;
 use JSON::PP ();
+use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_REUSEADDR inet_aton sockaddr_in);
 use Test::More;
 use VLM;
 
@@ -286,6 +288,38 @@ for my $n (1 .. 3) {
 }
 
 is(scalar keys %own, 1, 'with it all requests of a client go to one node');
+
+
+# ---- a machine that is gone ----------------------------------------------------------------
+
+# A port whose queue of connections is full answers no further one, as if its machine were off.
+$f->list(1, 2, 3)->reload;
+ok($f->node(2)->stop, 'node 2 stops');
+
+my $address = sockaddr_in($f->node(2)->port, inet_aton('127.0.0.1'));
+my @open;
+
+socket my $silent, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
+setsockopt $silent, SOL_SOCKET, SO_REUSEADDR, 1;
+bind $silent, $address or die "bind: $!";
+listen $silent, 0 or die "listen: $!";
+
+for (1 .. 10) {
+    socket my $c, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    $c->blocking(0);
+    connect $c, $address;
+    push @open, $c;
+    last if @open > 1 && !IO::Select->new($c)->can_write(0.5);
+}
+
+cmp_ok(scalar @open, '<', 10, 'its port takes no more connections');
+
+($r, $nodes) = ended(question($at{2}[0]));
+is($r->{code}, 200, 'a question whose connection is not answered goes to another node');
+like($nodes, qr/^(?:2 )+[13]$/, 'after the one that does not answer');
+cmp_ok($r->{seconds}, '>', 1.5, 'which has its time');
+close $_ for @open, $silent;
+
 
 # ---- no node ---------------------------------------------------------------------------
 
