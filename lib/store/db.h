@@ -94,10 +94,12 @@ extern const char *const  vlm_db_sql[VLM_DB_STATEMENTS];
 extern const char *const  vlm_db_schema[VLM_DB_SCHEMA];
 
 
-typedef struct vlm_db_s  vlm_db_t;
+typedef struct vlm_db_s           vlm_db_t;
+typedef struct vlm_store_calls_s  vlm_store_calls_t;
 
 
 struct vlm_store_s {
+    const vlm_store_calls_t      *calls;
     vlm_db_t                     *db;
     char                          dir[VLM_STORE_PATH];
 };

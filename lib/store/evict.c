@@ -21,15 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "store/calls.h"
 #include "store/document.h"
 
 
 #define BATCH           64                 /* sessions, files */
 #define BATCHES         100                /* of each in a call: a second */
 #define NS              1000000000
-#define GRACE           (600 * (int64_t) NS)   /* minimum age, for the time between upload and
-                                                  chat */
-#define IN_USE          3600               /* s, since a session's last turn */
+#define GRACE           (VLM_STORE_GRACE * (int64_t) NS)
 #define TEMP            (3600 * (int64_t) NS)  /* half-written, by a crash */
 
 #define OK              VLM_STORE_OK
@@ -84,7 +83,6 @@ static int by_time(const void *one, const void *two);
 static int sweep_folder(sweep_t *sw, const char *path, err_t *err);
 static int sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n,
     err_t *err);
-static int shown(sweep_t *sw, vlm_store_text_t name, err_t *err);
 static int file_of(DIR *d, const char *name, file_t *f);
 static DIR *open_folder(const char *path, err_t *err);
 
@@ -143,7 +141,7 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
 
         if (full > sw.before) {
             sw.before = full;
-            sw.used = ((int64_t) ts.tv_sec - IN_USE) * 1000000;
+            sw.used = ((int64_t) ts.tv_sec - VLM_STORE_IN_USE) * 1000000;
         }
     }
 
@@ -210,14 +208,10 @@ list_documents(store_t *st, list_t *list, vlm_document_unused_t **docs,
 static int
 sweep_sessions(store_t *st, int64_t before, swept_t *swept, err_t *err)
 {
-    int                     rc;
-    size_t                  i;
-    int64_t                 n;
-    unsigned                batches;
-    vlm_db_stmt_t           old[2];
+    int       rc;
+    uint64_t  n;
+    unsigned  batches;
 
-    old[0] = VLM_DB_OLD_ENTRIES;
-    old[1] = VLM_DB_OLD_SESSIONS;
     batches = 0;
 
     do {
@@ -225,30 +219,12 @@ sweep_sessions(store_t *st, int64_t before, swept_t *swept, err_t *err)
 
         if (batches++ == BATCHES) {
             swept->more = 1;
-            break;
+            return OK;
         }
 
-        rc = vlm_db_enter(st->db, VLM_DB_WRITE, err);
-        if (rc != OK) {
-            return rc;
-        }
+        rc = st->calls->expire(st, before, &n, err);
 
-        for (i = 0; i < 2 && rc == OK; i++) {
-            vlm_db_int(st->db, old[i], 1, before);
-            vlm_db_int(st->db, old[i], 2, BATCH);
-
-            rc = vlm_db_run(st->db, old[i], err);
-        }
-
-        if (rc == OK) {
-            n = vlm_db_changes(st->db);
-        }
-
-        rc = vlm_db_leave(st->db, rc, err);
-
-        if (rc == OK) {
-            swept->sessions += (uint64_t) n;
-        }
+        swept->sessions += n;
 
     } while (rc == OK && n > 0);
 
@@ -416,12 +392,12 @@ sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n, err_t *err)
     int                         rc;
     file_t                      f;
     size_t                      i;
-    vlm_db_stmt_t               drop;
+    vlm_store_t                *st;
     vlm_store_text_t            text;
 
-    drop = VLM_DB_UPLOAD_DROP;
+    st = sw->st;
 
-    rc = vlm_db_enter(sw->st->db, VLM_DB_WRITE, err);
+    rc = st->calls->begin(st, err);
     if (rc != OK) {
         return rc;
     }
@@ -434,10 +410,9 @@ sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n, err_t *err)
             continue;
         }
 
-        text.data = name[i];
-        text.len = strlen(name[i]);
+        text = vlm_store_string(name[i]);
 
-        rc = shown(sw, text, err);
+        rc = st->calls->shows(st, text, sw->used, err);
 
         if (rc == OK) {
             continue;
@@ -447,9 +422,7 @@ sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n, err_t *err)
             break;
         }
 
-        vlm_db_text(sw->st->db, drop, 1, text);
-
-        rc = vlm_db_run(sw->st->db, drop, err);
+        rc = st->calls->forget(st, text, err);
 
         if (rc == OK && unlinkat(dirfd(d), name[i], 0) == 0) {
             sw->swept->files++;
@@ -459,30 +432,7 @@ sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n, err_t *err)
         }
     }
 
-    return vlm_db_leave(sw->st->db, rc, err);
-}
-
-
-/* OK if it is the current picture of a session in use, or NOTFOUND */
-
-static int
-shown(sweep_t *sw, vlm_store_text_t name, err_t *err)
-{
-    int                     rc;
-    vlm_db_stmt_t           shows;
-
-    shows = VLM_DB_SESSION_SHOWS;
-
-    vlm_db_text(sw->st->db, shows, 1, name);
-    vlm_db_int(sw->st->db, shows, 2, sw->used);
-
-    rc = vlm_db_row(sw->st->db, shows, err);
-
-    if (rc == OK) {
-        vlm_db_end(sw->st->db, shows);
-    }
-
-    return rc;
+    return st->calls->end(st, rc, err);
 }
 
 

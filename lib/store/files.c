@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "store/db.h"
+#include "store/calls.h"
 #include "store/disk.h"
 
 
@@ -30,23 +30,10 @@ typedef vlm_store_t       store_t;
 typedef vlm_store_text_t  text_t;
 typedef vlm_store_err_t   err_t;
 typedef vlm_store_file_t  file_t;
-
-
-/* the key by which an equal upload is found */
-
-typedef struct {
-    int64_t                       hash;
-    const void                   *data;
-    size_t                        bytes;
-    text_t                        secure;
-} upload_t;
+typedef vlm_store_upload_t  upload_t;
 
 
 static int known(store_t *st, const upload_t *up, file_t *file, err_t *err);
-static int known_name(store_t *st, const upload_t *up, file_t *file,
-    err_t *err);
-static int note(store_t *st, const upload_t *up, const file_t *file,
-    err_t *err);
 static int64_t content_hash(const void *data, size_t bytes, uint64_t salt);
 static int is_uploads(store_t *st, const char *dir, size_t len);
 static int keep(store_t *st, const char *folder, const void *data,
@@ -86,7 +73,7 @@ vlm_store_upload_add(store_t *st, const void *data, size_t bytes,
         return rc;
     }
 
-    return note(st, &up, file, err);
+    return st->calls->note(st, &up, vlm_store_string(file->name), err);
 }
 
 
@@ -98,87 +85,32 @@ vlm_store_upload_add(store_t *st, const void *data, size_t bytes,
 static int
 known(store_t *st, const upload_t *up, file_t *file, err_t *err)
 {
-    int  rc;
+    int   rc;
+    char  name[VLM_STORE_NAME + 1];
 
-    rc = known_name(st, up, file, err);
+    rc = st->calls->known(st, up, name, err);
     if (rc != OK) {
         return rc;
     }
 
-    if (!vlm_disk_same(file->path, up->data, up->bytes)) {
+    if (file_named(st, "uploads", vlm_store_string(name), file) != OK
+        || !vlm_disk_same(file->path, up->data, up->bytes))
+    {
         return NOTFOUND;
     }
 
-    rc = vlm_db_enter(st->db, VLM_DB_WRITE, err);
+    rc = st->calls->begin(st, err);
     if (rc != OK) {
         return rc;
     }
 
-    /* resets the file's age; in a transaction, so that no eviction removes it in between */
+    /* resets the file's age, and no eviction removes it in between */
 
     if (utimensat(AT_FDCWD, file->path, NULL, AT_SYMLINK_NOFOLLOW) != 0) {
         rc = NOTFOUND;
     }
 
-    return vlm_db_leave(st->db, rc, err);
-}
-
-
-static int
-known_name(store_t *st, const upload_t *up, file_t *file, err_t *err)
-{
-    int                     rc;
-    text_t                  name;
-    vlm_db_stmt_t           get;
-
-    get = VLM_DB_UPLOAD_GET;
-
-    rc = vlm_db_enter(st->db, VLM_DB_READ, err);
-    if (rc != OK) {
-        return rc;
-    }
-
-    vlm_db_int(st->db, get, 1, up->hash);
-    vlm_db_int(st->db, get, 2, (int64_t) up->bytes);
-    vlm_db_text(st->db, get, 3, up->secure);
-
-    rc = vlm_db_row(st->db, get, err);
-
-    if (rc == OK) {
-        name = vlm_db_col_text(st->db, get, 0);
-        rc = file_named(st, "uploads", name, file);
-        vlm_db_end(st->db, get);
-    }
-
-    return vlm_db_leave(st->db, rc, err);
-}
-
-
-static int
-note(store_t *st, const upload_t *up, const file_t *file, err_t *err)
-{
-    int                     rc;
-    text_t                  name;
-    vlm_db_stmt_t           put;
-
-    put = VLM_DB_UPLOAD_PUT;
-
-    rc = vlm_db_enter(st->db, VLM_DB_WRITE, err);
-    if (rc != OK) {
-        return rc;
-    }
-
-    name.data = file->name;
-    name.len = strlen(file->name);
-
-    vlm_db_int(st->db, put, 1, up->hash);
-    vlm_db_int(st->db, put, 2, (int64_t) up->bytes);
-    vlm_db_text(st->db, put, 3, up->secure);
-    vlm_db_text(st->db, put, 4, name);
-
-    rc = vlm_db_run(st->db, put, err);
-
-    return vlm_db_leave(st->db, rc, err);
+    return st->calls->end(st, rc, err);
 }
 
 

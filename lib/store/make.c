@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/db.h"
+#include "store/calls.h"
 #include "store/disk.h"
 
 
@@ -245,7 +245,7 @@ vlm_store_usable(vlm_store_t *st, err_t *err)
         }
     }
 
-    return OK;
+    return st->calls->usable(st, err);
 }
 
 
