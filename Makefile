@@ -63,6 +63,10 @@ PKGS           = libcjson libpcre2-8 libutf8proc libwebp libjpeg libpng
 PKG_CFLAGS     = $(shell pkg-config --cflags $(PKGS))
 PKG_LIBS       = $(shell pkg-config --libs $(PKGS))
 
+# Sessions in a Redis are optional: HIREDIS= builds without them.
+HIREDIS       ?= $(shell pkg-config --exists hiredis 2>/dev/null && echo hiredis)
+STORE_LIBS     = -lsqlite3 $(if $(HIREDIS),$(shell pkg-config --libs $(HIREDIS)))
+
 CC            ?= cc
 CFLAGS_C       = -std=gnu11 -Wall -Wextra $(WERROR) $(OPT) -pthread $(SAN)
 LINK           = $(E)/libvlm.a $(LDFLAGS) $(PKG_LIBS) -lm -pthread
@@ -71,6 +75,7 @@ LINK           = $(E)/libvlm.a $(LDFLAGS) $(PKG_LIBS) -lm -pthread
 export ENGINE_BUILD := $(CURDIR)/$(E)
 export LIBEXEC_DIR
 export WERROR
+export HIREDIS
 
 JOBS          := $(shell nproc)
 ENGINE         = $(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(ENGINE_BUILD)
@@ -209,7 +214,7 @@ bench-documents: $(O)/bench-documents
 
 $(O)/bench-documents: bench/documents.c $(E)/libvlm.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK) -lsqlite3
+	$(CC) $(CFLAGS_C) -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK) $(STORE_LIBS)
 
 $(O)/again: bench/again.c bench/limits.c bench/bench.h engine/vlm.h $(E)/libvlm.a
 	@mkdir -p $(@D)
@@ -266,7 +271,7 @@ $(O)/http/request_fuzz: http/request_fuzz.c t/replay.c $(O)/ngx_http_vlm_module.
 	@mkdir -p $(@D)
 	nm -u $(HTTP_OBJS) | $(STUBS) >$(@D)/nginx.s
 	$(CC) $(CFLAGS_C) -Wno-unused-parameter $(NGX_INCS) -o $@ $(filter %.c,$^) \
-	    $(HTTP_OBJS) $(@D)/nginx.s $(LINK) -lsqlite3
+	    $(HTTP_OBJS) $(@D)/nginx.s $(LINK) $(STORE_LIBS)
 
 # Checkpoints of random weights, and the vocabulary that Qwen's models share.
 fixtures: checkpoints build/qwen-tokenizer/done
@@ -467,7 +472,7 @@ build/fuzz/engine/%_fuzz: engine/%_fuzz.c build/fuzz/engine/libvlm.a
 
 build/fuzz/lib/%_fuzz: lib/%_fuzz.c build/fuzz/engine/libvlm.a
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -Ilib $(PKG_CFLAGS) -o $@ $^ -lsqlite3 $(PKG_LIBS) -lm
+	$(FUZZ_CC) -Ilib $(PKG_CFLAGS) -o $@ $^ $(STORE_LIBS) $(PKG_LIBS) -lm
 
 MODULE_OBJS    = $(patsubst %.c,build/fuzz/module/%.o,ngx_http_vlm_module.c \
                    $(filter-out %_fuzz.c,$(filter %.c,$(HTTP))))
@@ -479,7 +484,7 @@ build/fuzz/module/%.o: %.c $(filter %.h,$(HTTP)) $(wildcard lib/*/*.h engine/*.h
 build/fuzz/http/request_fuzz: http/request_fuzz.c $(MODULE_OBJS) build/fuzz/engine/libvlm.a
 	@mkdir -p $(@D)
 	nm -u $(MODULE_OBJS) | $(STUBS) >build/fuzz/nginx.s
-	$(FUZZ_CC) $(NGX_INCS) -o $@ $^ build/fuzz/nginx.s -lsqlite3 $(PKG_LIBS) -lm
+	$(FUZZ_CC) $(NGX_INCS) -o $@ $^ build/fuzz/nginx.s $(STORE_LIBS) $(PKG_LIBS) -lm
 
 
 # ---- the rest -----------------------------------------------------------------------------------

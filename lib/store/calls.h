@@ -78,6 +78,15 @@ struct vlm_store_calls_s {
     int                         (*forget)(vlm_store_t *st, vlm_store_text_t name,
                                           vlm_store_err_t *err);
 
+    /* the line of a session, as in store.h; NULL: one server has all requests */
+
+    int                         (*lease)(vlm_store_t *st, vlm_store_text_t id,
+                                         vlm_store_lease_t *lease, vlm_store_err_t *err);
+    int                         (*keep)(vlm_store_t *st, const vlm_store_place_t *places, size_t n,
+                                        vlm_store_err_t *err);
+    int                         (*leave)(vlm_store_t *st, vlm_store_text_t id, const char *token,
+                                         vlm_store_err_t *err);
+
     /* evicts sessions that were last used before this time, in us: a batch; their number */
 
     int                         (*expire)(vlm_store_t *st, int64_t before, uint64_t *n,
@@ -86,6 +95,7 @@ struct vlm_store_calls_s {
 
 
 extern const vlm_store_calls_t  vlm_store_sqlite;
+extern const vlm_store_calls_t  vlm_store_redis;
 
 
 /* as Python's datetime.isoformat() of a local time: no zone */

@@ -144,6 +144,12 @@ vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     int              rc;
     struct timespec  until;
 
+    /* a store whose sessions are in a Redis */
+
+    if (db == NULL) {
+        return vlm_db_fail(err, VLM_STORE_EIO, "this store has no documents");
+    }
+
     /* after a failed wait no other thread waits for a while */
 
     if (now_ms() < atomic_load(&db->busy_until[how])) {

@@ -98,9 +98,13 @@ typedef struct vlm_db_s           vlm_db_t;
 typedef struct vlm_store_calls_s  vlm_store_calls_t;
 
 
+/* one of db and redis is set */
+
 struct vlm_store_s {
     const vlm_store_calls_t      *calls;
     vlm_db_t                     *db;
+    struct vlm_redis_s           *redis;
+    int64_t                       age;         /* s, of sessions in redis; 0: no end */
     char                          dir[VLM_STORE_PATH];
 };
 

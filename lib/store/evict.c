@@ -128,7 +128,7 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
         rc = list_folder(&list, path, err);
     }
 
-    if (rc == OK) {
+    if (rc == OK && st->db != NULL) {
         rc = list_documents(st, &list, &docs, &n, err);
     }
 
@@ -156,7 +156,7 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
         rc = sweep_folder(&sw, path, err);
     }
 
-    if (rc == OK) {
+    if (rc == OK && st->db != NULL) {
         rc = sweep_documents(&sw, &ev, docs, n, err);
     }
 

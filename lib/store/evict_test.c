@@ -67,7 +67,7 @@ sessions_and_files_that_were_not_used_for_long_are_removed(void **state)
                          OK);
     }
 
-    sql("UPDATE session SET used = used - 7200 * 1000000");
+    age_sessions(7200);
 
     assert_int_equal(vlm_store_session_ensure(st, S("s"), &err), OK);
     assert_int_equal(vlm_store_session_image(st, S("s"),
@@ -96,7 +96,7 @@ sessions_and_files_that_were_not_used_for_long_are_removed(void **state)
 
     /* a deleted session's picture may be evicted */
 
-    sql("UPDATE session SET used = used - 7200 * 1000000");
+    age_sessions(7200);
     assert_int_equal(vlm_store_sweep(st, 3600, 0, &swept, &err), OK);
     assert_int_equal(swept.sessions, 1);
     assert_int_equal(swept.files, 1);
@@ -149,7 +149,7 @@ of_too_many_bytes_the_oldest_are_removed(void **state)
 
     /* the session was unused for more than an hour: its picture is evicted */
 
-    sql("UPDATE session SET used = used - 7200 * 1000000");
+    age_sessions(7200);
     assert_int_equal(vlm_store_sweep(st, 0, 1, &swept, &err), OK);
     assert_int_equal(swept.left, 3);
     assert_int_equal(count(st), 1);
@@ -193,5 +193,13 @@ main(void)
         TEST(a_removed_upload_can_be_uploaded_again),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    /* Redis itself removes sessions: redis_test.c */
+
+    const struct CMUnitTest  shared[] = {
+        TEST(of_too_many_bytes_the_oldest_are_removed),
+        TEST(a_removed_upload_can_be_uploaded_again),
+    };
+
+    return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
+           + cmocka_run_group_tests_name("over Redis", shared, redis_start, redis_stop);
 }

@@ -206,5 +206,6 @@ main(void)
         TEST(a_result_is_named_after_its_picture_and_task),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
+           + cmocka_run_group_tests_name("over Redis", tests, redis_start, redis_stop);
 }

@@ -30,6 +30,8 @@ typedef vlm_store_err_t   err_t;
 
 static int check_entries(const char *dir, err_t *err);
 static int check_parent(const char *dir, err_t *err);
+static int prepare(const char *dir, uid_t uid, gid_t gid, size_t n_folders, size_t n_files,
+    err_t *err);
 static int make_folder(const char *dir, err_t *err);
 static void begin_database(int at, const char *name);
 
@@ -37,6 +39,7 @@ static void begin_database(int at, const char *name);
 static const char *const  folders[] = { "uploads", "results", "documents" };
 static const char *const  files[] = { "vlm.db", "vlm.db-wal", "vlm.db-shm" };
 
+#define N_PICTURES      2                  /* of the folders: uploads and results */
 #define N_FOLDERS       (sizeof(folders) / sizeof(folders[0]))
 #define N_FILES         (sizeof(files) / sizeof(files[0]))
 
@@ -169,6 +172,20 @@ vlm_store_make(const char *dir, uid_t uid, gid_t gid, err_t *err)
 int
 vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
 {
+    return prepare(dir, uid, gid, N_FOLDERS, N_FILES, err);
+}
+
+
+int
+vlm_store_prepare_files(const char *dir, uid_t uid, gid_t gid, err_t *err)
+{
+    return prepare(dir, uid, gid, N_PICTURES, 0, err);
+}
+
+
+static int
+prepare(const char *dir, uid_t uid, gid_t gid, size_t n_folders, size_t n_files, err_t *err)
+{
     int     fd, e;
     size_t  i;
 
@@ -181,9 +198,11 @@ vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
 
     e = vlm_disk_own(fd, ".", O_DIRECTORY, 0, uid, gid);
 
-    begin_database(fd, files[0]);
+    if (n_files > 0) {
+        begin_database(fd, files[0]);
+    }
 
-    for (i = 0; i < N_FOLDERS && e == 0; i++) {
+    for (i = 0; i < n_folders && e == 0; i++) {
 
         if (mkdirat(fd, folders[i], 0700) != 0 && errno != EEXIST) {
             e = errno;
@@ -194,7 +213,7 @@ vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
                          gid);
     }
 
-    for (i = 0; i < N_FILES && e == 0; i++) {
+    for (i = 0; i < n_files && e == 0; i++) {
 
         e = vlm_disk_own(fd, files[i], 0, 0600, uid, gid);
 
@@ -235,7 +254,7 @@ vlm_store_usable(vlm_store_t *st, err_t *err)
     char    path[PATH + sizeof("/documents")];
     size_t  i;
 
-    for (i = 0; i <= N_FOLDERS; i++) {
+    for (i = 0; i <= (st->db != NULL ? N_FOLDERS : N_PICTURES); i++) {
 
         (void) snprintf(path, sizeof(path), "%s%s%s", st->dir,
                         i ? "/" : "", i ? folders[i - 1] : "");

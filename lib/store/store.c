@@ -14,6 +14,7 @@
 
 #include "store/calls.h"
 #include "store/disk.h"
+#include "store/redis.h"
 #include "base/utf8.h"
 
 
@@ -36,8 +37,8 @@ static int image_name(text_t *image, err_t *err);
 /* ---- open and close ------------------------------------------------------ */
 
 
-store_t *
-vlm_store_open(const char *dir)
+static store_t *
+store_of(const char *dir)
 {
     size_t    len;
     store_t  *st;
@@ -49,16 +50,57 @@ vlm_store_open(const char *dir)
     }
 
     st = calloc(1, sizeof(store_t));
+
+    if (st != NULL) {
+        memcpy(st->dir, dir, len + 1);
+    }
+
+    return st;
+}
+
+
+store_t *
+vlm_store_open(const char *dir)
+{
+    store_t  *st;
+
+    st = store_of(dir);
     if (st == NULL) {
         return NULL;
     }
-
-    memcpy(st->dir, dir, len + 1);
 
     st->calls = &vlm_store_sqlite;
 
     st->db = vlm_db_new(st->dir);
     if (st->db == NULL) {
+        free(st);
+        return NULL;
+    }
+
+    return st;
+}
+
+
+store_t *
+vlm_store_open_redis(const vlm_redis_conf_t *conf, const char *dir, int64_t age)
+{
+    store_t  *st;
+
+    st = store_of(dir);
+    if (st == NULL) {
+        return NULL;
+    }
+
+#if (VLM_HIREDIS)
+    st->calls = &vlm_store_redis;
+    st->redis = vlm_redis_new(conf);
+    st->age = age;
+#else
+    (void) conf;
+    (void) age;
+#endif
+
+    if (st->redis == NULL) {
         free(st);
         return NULL;
     }
@@ -122,6 +164,12 @@ vlm_store_text(int code)
 
     case VLM_STORE_EBUSY:
         return "The store is busy, try again";
+
+    case VLM_STORE_WAITS:
+        return "Another request of this session is being answered";
+
+    case VLM_STORE_EDOWN:
+        return "The store does not answer, try again";
     }
 
     return "The store failed, the error log says why";
@@ -347,6 +395,51 @@ vlm_store_loaded_free(vlm_store_loaded_t *loaded)
     free(loaded->entries);
     free(loaded->image);
     memset(loaded, 0, sizeof(*loaded));
+}
+
+
+/* ---- the line of a session ----------------------------------------------- */
+
+
+int
+vlm_store_lease_new(store_t *st, vlm_store_lease_t *lease, err_t *err)
+{
+    char  id[37];
+
+    memset(lease, 0, sizeof(vlm_store_lease_t));
+
+    if (st->calls->lease == NULL) {
+        return OK;
+    }
+
+    if (vlm_disk_uuid(id) != 0) {
+        return vlm_db_fail(err, VLM_STORE_EIO, "no random numbers for a lease");
+    }
+
+    memcpy(lease->token, id, sizeof(lease->token) - 1);
+
+    return OK;
+}
+
+
+int
+vlm_store_lease(store_t *st, text_t id, vlm_store_lease_t *lease, err_t *err)
+{
+    return st->calls->lease == NULL ? OK : st->calls->lease(st, id, lease, err);
+}
+
+
+int
+vlm_store_lease_keep(store_t *st, const vlm_store_place_t *places, size_t n, err_t *err)
+{
+    return st->calls->keep == NULL ? OK : st->calls->keep(st, places, n, err);
+}
+
+
+int
+vlm_store_lease_leave(store_t *st, text_t id, const char *token, err_t *err)
+{
+    return st->calls->leave == NULL ? OK : st->calls->leave(st, id, token, err);
 }
 
 

@@ -7,6 +7,9 @@
  *   DIR/results/    pictures with answers drawn on them
  *   DIR/documents/  PDF files (documents.h)
  *
+ * Several servers share a store if its sessions are in a Redis, and uploads and results in a
+ * directory that all of them have.  Documents are in SQLite alone.
+ *
  * Plain C without nginx's headers: every function but the ones that say
  * otherwise may wait for a disk, so they are called from thread tasks only.
  * A store is used by any number of threads and processes at once.
@@ -38,12 +41,14 @@ typedef enum {
     VLM_STORE_OK = 0,
     VLM_STORE_NOTFOUND,       /* no such session or file */
     VLM_STORE_GONE,           /* reset or deleted in between */
+    VLM_STORE_WAITS,          /* another server has a turn of this session */
     VLM_STORE_EINPUT,         /* an error of the client */
     VLM_STORE_ELIMIT,         /* more than a session may have, or may do */
     VLM_STORE_EFULL,          /* no space left */
     VLM_STORE_EREADONLY,      /* cannot be written */
     VLM_STORE_ECORRUPT,       /* not a database, or a damaged one */
     VLM_STORE_EBUSY,          /* locked by others for too long */
+    VLM_STORE_EDOWN,          /* does not answer: try again */
     VLM_STORE_EIO             /* anything else */
 } vlm_store_code_t;
 
@@ -113,6 +118,16 @@ typedef struct {
 } vlm_store_loaded_t;
 
 
+/*
+ * A place in the line of a session's requests, which several servers may have.  The first in line
+ * holds the session's lease; its number fences it: no turn is stored after one of a larger number.
+ */
+
+typedef struct {
+    char                          token[33];   /* random; empty: no place */
+    int64_t                       number;      /* by arrival; 0: none yet */
+} vlm_store_lease_t;
+
 /* a question and its answer, to be stored as a pair or not at all */
 
 typedef struct {
@@ -129,6 +144,7 @@ typedef struct {
     vlm_store_text_t              output;      /* file name in results/ */
     vlm_store_text_t              key;         /* of the request; NULL: none */
     int64_t                       body;        /* with a key */
+    const vlm_store_lease_t      *lease;       /* of the request, or NULL */
 } vlm_store_turn_t;
 
 
@@ -166,6 +182,21 @@ int vlm_store_prepare(const char *dir, uid_t uid, gid_t gid,
 
 vlm_store_t *vlm_store_open(const char *dir);
 void vlm_store_close(vlm_store_t *st);
+
+/*
+ * The same for sessions in a Redis (redis.h), which is not asked yet; uploads/ and results/ are in
+ * DIR.  Sessions unused for longer than "age" seconds expire, 0: never.  NULL: no memory, or this
+ * build has no hiredis.
+ */
+
+struct vlm_redis_conf_s;
+
+vlm_store_t *vlm_store_open_redis(const struct vlm_redis_conf_s *conf, const char *dir,
+    int64_t age);
+
+/* and what the master makes for it in DIR, as ..._prepare() does */
+
+int vlm_store_prepare_files(const char *dir, uid_t uid, gid_t gid, vlm_store_err_t *err);
 
 /* OK, or the reason why nothing can be stored; any process, may wait for a disk */
 
@@ -226,11 +257,39 @@ int vlm_store_session_append(vlm_store_t *st,
     const vlm_store_turn_t *turn, size_t *turn_number,
     int *context_used, vlm_store_err_t *err);
 
+/* EBUSY: the lease of the turn was lost, and another server's request went before it */
+
 /* makes this picture the current one without a turn; GONE as above */
 
 int vlm_store_session_image(vlm_store_t *st,
     vlm_store_text_t id, int64_t epoch,
     vlm_store_text_t image, vlm_store_err_t *err);
+
+/*
+ * The line of a session, if several servers share the store; else these do nothing and return OK.
+ * A place lasts VLM_STORE_LEASE_MS from the last call for it: a server that has died leaves it.
+ *
+ *   vlm_store_lease_new()   gives a request a random token; EIO: no random numbers
+ *   vlm_store_lease()       takes a place, if the lease has none, and says if it is the first: OK, or
+ *                           WAITS
+ *   vlm_store_lease_keep()  keeps n places for another while, those that are still there
+ *   vlm_store_lease_leave() leaves the line
+ */
+
+#define VLM_STORE_LEASE_MS  15000
+
+typedef struct {
+    vlm_store_text_t              session;
+    const char                   *token;
+} vlm_store_place_t;
+
+int vlm_store_lease_new(vlm_store_t *st, vlm_store_lease_t *lease, vlm_store_err_t *err);
+int vlm_store_lease(vlm_store_t *st, vlm_store_text_t id, vlm_store_lease_t *lease,
+    vlm_store_err_t *err);
+int vlm_store_lease_keep(vlm_store_t *st, const vlm_store_place_t *places, size_t n,
+    vlm_store_err_t *err);
+int vlm_store_lease_leave(vlm_store_t *st, vlm_store_text_t id, const char *token,
+    vlm_store_err_t *err);
 
 /* the number of sessions: one row is read, whatever the number */
 

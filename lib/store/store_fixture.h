@@ -2,6 +2,9 @@
 /*
  * Helpers that the tests of the store share: a store in a directory of its own for each test,
  * turns, counts, and damage to its files.  Inline, since no test needs all of them.
+ *
+ * A group of tests that begins with redis_start() has its sessions in a Redis, else in SQLite: so
+ * one test is run over both.
  */
 
 
@@ -24,6 +27,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "store/redis_fixture.h"
 #include "store/store.h"
 
 
@@ -59,6 +63,13 @@ remove_one(const char *path, const struct stat *sb, int type, struct FTW *f)
 }
 
 
+static inline store_t *
+open_store(void)
+{
+    return redis_pid == -1 ? vlm_store_open(dir) : vlm_store_open_redis(&redis_conf, dir, 0);
+}
+
+
 static inline int
 setup(void **state)
 {
@@ -71,7 +82,11 @@ setup(void **state)
         return -1;
     }
 
-    *state = vlm_store_open(dir);
+    if (redis_pid != -1 && redis_script("redis.call('FLUSHALL') return {}", "") != 0) {
+        return -1;
+    }
+
+    *state = open_store();
 
     return *state == NULL ? -1 : 0;
 }
@@ -172,6 +187,30 @@ sql(const char *text)
     (void) sqlite3_busy_timeout(db, 5000);
     assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+
+/* each session was last used so many seconds earlier */
+
+static inline void
+age_sessions(long seconds)
+{
+    char  text[96];
+
+    if (redis_pid == -1) {
+        (void) snprintf(text, sizeof(text), "UPDATE session SET used = used - %ld * 1000000",
+                        seconds);
+        sql(text);
+        return;
+    }
+
+    (void) snprintf(text, sizeof(text), "%ld000000", seconds);
+
+    assert_int_equal(redis_script("for _, k in ipairs(redis.call('KEYS', 'vlm:i:*')) do"
+                                  "  redis.call('DECRBY', k, ARGV[1]) end "
+                                  "for _, id in ipairs(redis.call('ZRANGE', 'vlm:sessions', 0, -1)) do"
+                                  "  redis.call('ZINCRBY', 'vlm:sessions', -ARGV[1], id) end "
+                                  "return {}", text), 0);
 }
 
 

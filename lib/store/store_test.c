@@ -362,7 +362,7 @@ a_stored_turn_outlives_the_process(void **state)
                      OK);
 
     vlm_store_close(st);
-    *state = st = vlm_store_open(dir);
+    *state = st = open_store();
 
     assert_int_equal(append(st, id, epoch_of(st, id), 2, &n, &used, &err),
                      OK);
@@ -385,5 +385,6 @@ main(void)
         TEST(a_stored_turn_outlives_the_process),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
+           + cmocka_run_group_tests_name("over Redis", tests, redis_start, redis_stop);
 }
