@@ -20,6 +20,7 @@
 #include "base/size.h"
 #include "base/utf8.h"
 #include "document/reader.h"
+#include "store/redis.h"
 #include "store/store.h"
 
 
@@ -407,6 +408,9 @@ typedef struct {
 
     /* files */
     ngx_str_t                     store_dir;   /* with a zero */
+    ngx_str_t                     files_dir;   /* of uploads and results */
+    vlm_redis_conf_t             *redis;       /* of sessions; NULL: SQLite in
+                                                  store_dir */
     time_t                        store_expires;   /* 0: never */
     off_t                         store_max;   /* bytes of files, 0: off */
     ngx_str_t                     socket;
@@ -500,6 +504,10 @@ typedef struct {
     ngx_queue_t                   arrivals;    /* ctx->place.queue: new */
     ngx_queue_t                   preparing;   /* the same: in threads */
     ngx_queue_t                   ready;       /* the same: submitted next */
+    ngx_queue_t                   leasing;     /* the same: not the first in
+                                                  line of its session */
+    ngx_event_t                   keep;        /* keeps places in those lines:
+                                                  lease.c */
     ngx_http_vlm_order_t          order;
     ngx_rbtree_t                  chains;      /* by session */
     ngx_rbtree_node_t             chains_sentinel;

@@ -116,11 +116,16 @@ typedef struct {
     ngx_uint_t                    seq;         /* by arrival */
     ngx_http_cleanup_t           *cleanup;     /* NULL: out of the queue */
     ngx_queue_t                   all;         /* in line.requests */
-    ngx_queue_t                   queue;       /* arrivals, preparing, ready */
+    ngx_queue_t                   queue;       /* arrivals, preparing, ready,
+                                                  leasing */
     ngx_http_vlm_rank_t           rank;        /* between them */
     vlm_store_text_t              session;     /* of its chain, or empty */
     ngx_queue_t                   turn;        /* in chain->turns */
     ngx_http_vlm_chain_t         *chain;
+    vlm_store_lease_t             lease;       /* among servers; a thread's */
+    ngx_uint_t                    lease_waits; /* found in a thread */
+    ngx_uint_t                    lease_left;  /* by a thread */
+    ngx_msec_t                    lease_at;    /* ms, when it looks again */
     ngx_uint_t                    in_flight;   /* its index of the zone's
                                                   in_flight */
     unsigned                      receiving:1; /* in line.receiving */
@@ -128,7 +133,7 @@ typedef struct {
     unsigned                      in_prompts:1;    /* in line.n_prompts */
     unsigned                      in_heavy:1;  /* in line.n_heavy */
     unsigned                      to_parse:1;  /* in line.n_parses */
-    unsigned                      queued:1;    /* in one of three queues */
+    unsigned                      queued:1;    /* in one of four queues */
     unsigned                      probe:1;     /* of the breaker */
 } ngx_http_vlm_place_t;
 

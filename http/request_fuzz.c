@@ -84,6 +84,7 @@ begin(void)
 
     check(mkdtemp(dir) != NULL && atexit(end) == 0);
     ngx_str_set(&engine.conf.store_dir, dir);
+    ngx_str_set(&engine.conf.files_dir, dir);
 
     check(vlm_store_prepare(dir, (uid_t) -1, (gid_t) -1, NULL)
           == VLM_STORE_OK);

@@ -113,8 +113,8 @@ my %code = map { $_ => code($_) } @PRODUCT;
 
     $sum{/\.c$/ ? 'c' : 'h'} += lines($_) for @own;
 
-    cmp_ok($sum{c}, '<=', 20_600, 'http/ has at most 20,600 lines of C, without headers, tests and documents');
-    cmp_ok($sum{h}, '<=', 2_950, 'and its headers at most 2,950');
+    cmp_ok($sum{c}, '<=', 21_100, 'http/ has at most 21,100 lines of C, without headers, tests and documents');
+    cmp_ok($sum{h}, '<=', 3_010, 'and its headers at most 3,010');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------
@@ -203,6 +203,7 @@ my @libraries = (
     ['webp',     qr{<webp/},                'engine/image/webp.c'],
     ['cJSON',    qr{[<"](?:cjson/)?cJSON\.h}i, ''],
     ['sqlite',   qr{<sqlite3\.h>},          ''],
+    ['hiredis',  qr{<hiredis\.h>},          ''],
 );
 
 for my $library (@libraries) {

@@ -50,7 +50,10 @@ ngx_int_t ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
 
 /* ---- paths.c: store, socket, locks, vlm-pdf: paths and their errors ------ */
 
-char *ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+char *ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *dir);
+char *ngx_http_vlm_paths_redis(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *url);
 char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 
 /* sets the languages of OCR; NGX_ERROR: the value names none */

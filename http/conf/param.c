@@ -251,7 +251,11 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
     { ngx_string("cache"), 1, .set = ngx_http_vlm_param_cache,
       ngx_http_vlm_at(vlm.cache) },
 
-    { ngx_string("store"), 3, .set = ngx_http_vlm_param_store },
+    { ngx_string("store"), 5, .set = ngx_http_vlm_param_store },
+    { ngx_string("uploads="), 0, .set = ngx_http_vlm_param_store_files,
+      ngx_http_vlm_at(files_dir) },
+    { ngx_string("directory="), 0, .set = ngx_http_vlm_param_store_files,
+      ngx_http_vlm_at(store_dir) },
     { ngx_string("expires="), 0, ngx_http_vlm_param_sec, 60, NGX_HTTP_VLM_ANY,
       ngx_http_vlm_at(store_expires),
       .error = "store expires \"%V\" is not a time of at least 1m" },
@@ -259,9 +263,10 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       NGX_HTTP_VLM_ANY, ngx_http_vlm_at(store_max),
       .error = "store max \"%V\" is not \"off\" or a size of at least 1m, such "
                "as 6g" },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_store_other,
       .error = "unknown value \"%V\" in store, which takes a directory, "
-               "expires=time and max=size" },
+               "expires=time and max=size, or redis://host with uploads= and "
+               "directory=" },
 
     { ngx_string("socket"), 1, .set = ngx_http_vlm_param_socket },
 

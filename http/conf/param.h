@@ -66,6 +66,8 @@ ngx_http_vlm_param_set_t  ngx_http_vlm_param_breaker_off;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_cache;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_lora;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_store;
+ngx_http_vlm_param_set_t  ngx_http_vlm_param_store_files;
+ngx_http_vlm_param_set_t  ngx_http_vlm_param_store_other;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_store_max;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_socket;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_retrieval;

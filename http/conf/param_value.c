@@ -347,9 +347,49 @@ ngx_http_vlm_param_lora(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 char *
 ngx_http_vlm_param_store(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
+    if (ngx_strncmp(value->data, "redis", 5) == 0
+        && ngx_strstr(value->data, "://") != NULL)
+    {
+        return ngx_http_vlm_paths_redis(ctx->cf, ctx->engine, value);
+    }
+
     ctx->engine->conf.store_dir = *value;
 
-    return ngx_http_vlm_paths_store(ctx->cf, ctx->engine);
+    return ngx_http_vlm_paths_store(ctx->cf, ctx->engine,
+                                    &ctx->engine->conf.store_dir);
+}
+
+
+/* a directory, in two places with a Redis */
+
+char *
+ngx_http_vlm_param_store_files(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
+{
+    ngx_str_t  *dir;
+
+    if (ctx->engine->conf.redis == NULL) {
+        return ngx_http_vlm_conf_error(ctx->cf, "uploads= and directory= are "
+                                       "for \"store redis://host\"");
+    }
+
+    dir = &ngx_http_vlm_param_at(ctx, ngx_str_t);
+    *dir = *value;
+
+    return ngx_http_vlm_paths_store(ctx->cf, ctx->engine, dir);
+}
+
+
+/* an address may have a password, which is in no message */
+
+char *
+ngx_http_vlm_param_store_other(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
+{
+    if (ngx_strstr(value->data, "://") == NULL) {
+        return ngx_http_vlm_param_refuse(ctx, value);
+    }
+
+    return ngx_http_vlm_conf_error(ctx->cf, "the address of a Redis is the "
+                                   "first value of store");
 }
 
 

@@ -13,12 +13,10 @@
 
 
 char *
-ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *dir)
 {
-    ngx_str_t        *dir;
     vlm_store_err_t   err;
-
-    dir = &eng->conf.store_dir;
 
     if (ngx_conf_full_name(cf->cycle, dir, 0) != NGX_OK) {
         return NGX_CONF_ERROR;
@@ -33,6 +31,63 @@ ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     {
         return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": %s",
                                        &eng->name, err.text);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* A host's name is resolved here, as nginx resolves that of a proxy_pass. */
+
+char *
+ngx_http_vlm_paths_redis(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *url)
+{
+    vlm_store_err_t    err;
+    vlm_redis_conf_t  *redis;
+
+    redis = ngx_pcalloc(cf->pool, sizeof(vlm_redis_conf_t));
+    if (redis == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (vlm_redis_parse((char *) url->data, redis, &err) != VLM_STORE_OK
+        || (ngx_process != NGX_PROCESS_SIGNALLER
+            && vlm_redis_resolve(redis, &err) != VLM_STORE_OK))
+    {
+        return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": %s",
+                                       &eng->name, err.text);
+    }
+
+    eng->conf.redis = redis;
+
+    return NGX_CONF_OK;
+}
+
+
+/* what a Redis has not: files, and documents */
+
+static char *
+ngx_http_vlm_paths_shared(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    if (eng->conf.redis == NULL) {
+        eng->conf.files_dir = eng->conf.store_dir;
+        return NGX_CONF_OK;
+    }
+
+    if (eng->conf.files_dir.data == NULL) {
+        return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": store "
+                                       "redis:// has the sessions alone: "
+                                       "uploads=path names the directory of "
+                                       "pictures, which all servers share",
+                                       &eng->name);
+    }
+
+    if (eng->conf.documents.on) {
+        return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": documents are "
+                                       "kept by one server, in SQLite: set "
+                                       "\"documents off\" or a directory in "
+                                       "place of store redis://", &eng->name);
     }
 
     return NGX_CONF_OK;
@@ -224,9 +279,15 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     if (eng->conf.store_dir.data == NULL) {
         ngx_str_set(&eng->conf.store_dir, "vlm");
 
-        if (ngx_http_vlm_paths_store(cf, eng) != NGX_CONF_OK) {
+        if (ngx_http_vlm_paths_store(cf, eng, &eng->conf.store_dir)
+            != NGX_CONF_OK)
+        {
             return NGX_CONF_ERROR;
         }
+    }
+
+    if (ngx_http_vlm_paths_shared(cf, eng) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
     }
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {

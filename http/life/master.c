@@ -72,8 +72,8 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    if (vlm_store_prepare((char *) eng->conf.store_dir.data, uid, gid,
-                          &err)
+    if ((eng->conf.redis ? vlm_store_prepare_files : vlm_store_prepare)
+            ((char *) eng->conf.files_dir.data, uid, gid, &err)
         != VLM_STORE_OK)
     {
         ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "%s", err.text);
@@ -181,7 +181,10 @@ ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
 
     if (vlm_store_make((char *) eng->conf.store_dir.data, uid, gid, &err)
-        != VLM_STORE_OK)
+        != VLM_STORE_OK
+        || (eng->conf.redis
+            && vlm_store_make((char *) eng->conf.files_dir.data, uid, gid, &err)
+               != VLM_STORE_OK))
     {
         ngx_http_vlm_log(NGX_LOG_EMERG, eng->cycle->log, 0, eng, "%s in %s:%ui",
                          err.text, eng->conf.file, eng->conf.line);

@@ -486,11 +486,12 @@ ngx_http_vlm_engine_log(void *data, vlm_log_level_t level, const char *text)
 void
 ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
+    eng->log = cycle->log;
+
     eng->calls->init(eng);
 
     eng->life.owner = 1;
     eng->life.watch_fd = -1;
-    eng->log = cycle->log;
 
     eng->conf.vlm.log = ngx_http_vlm_engine_log;
     eng->conf.vlm.stop = ngx_http_vlm_engine_stopping;

@@ -77,7 +77,11 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
         ngx_queue_init(&eng[i]->drawing.waiting);
         (void) pthread_mutex_init(&eng[i]->drawing.lock, NULL);
 
-        eng[i]->store = vlm_store_open((char *) eng[i]->conf.store_dir.data);
+        eng[i]->store = eng[i]->conf.redis
+                        ? vlm_store_open_redis(eng[i]->conf.redis,
+                              (char *) eng[i]->conf.files_dir.data,
+                              eng[i]->conf.store_expires)
+                        : vlm_store_open((char *) eng[i]->conf.store_dir.data);
 
         if (eng[i]->store == NULL) {
             ngx_http_vlm_log(NGX_LOG_CRIT, cycle->log, 0, eng[i], "no memory "

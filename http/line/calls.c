@@ -13,10 +13,12 @@ ngx_http_vlm_calls_init(ngx_http_vlm_engine_t *eng)
     ngx_queue_init(&eng->line.arrivals);
     ngx_queue_init(&eng->line.preparing);
     ngx_queue_init(&eng->line.ready);
+    ngx_queue_init(&eng->line.leasing);
     ngx_queue_init(&eng->line.requests);
 
     ngx_http_vlm_order_init(eng);
     ngx_http_vlm_chain_init(eng);
+    ngx_http_vlm_lease_init(eng);
 }
 
 

@@ -84,6 +84,36 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
 
 
 void
+ngx_http_vlm_chain_lease(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_queue_t           *q, *turns;
+    vlm_store_lease_t      lease;
+    ngx_http_vlm_ctx_t    *other;
+
+    if (ctx->place.lease.token[0] == '\0' || ctx->place.chain == NULL) {
+        return;
+    }
+
+    turns = &ctx->place.chain->turns;
+
+    for (q = ngx_queue_head(turns);
+         q != ngx_queue_sentinel(turns);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.turn);
+
+        if (other->step == NGX_HTTP_VLM_CHAINED
+            && other->place.lease.number < ctx->place.lease.number)
+        {
+            lease = ctx->place.lease;
+            ctx->place.lease = other->place.lease;
+            other->place.lease = lease;
+        }
+    }
+}
+
+
+void
 ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_queue_t            *q;

@@ -67,6 +67,10 @@ ngx_http_vlm_finish_run(void *data)
     if (!ctx->asking && ctx->error.status == 0) {
         ngx_http_vlm_write_answer(ctx);
     }
+
+    if (!ctx->asking) {
+        ngx_http_vlm_lease_end(ctx);
+    }
 }
 
 

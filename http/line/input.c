@@ -66,6 +66,10 @@ ngx_http_vlm_input_parse(void *data)
     }
 
     ngx_http_vlm_body_free(&ctx->body);
+
+    if (ctx->error.status == 0 && ctx->place.session.len) {
+        ngx_http_vlm_lease_enter(ctx);
+    }
 }
 
 

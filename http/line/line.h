@@ -171,7 +171,33 @@ void ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx);
 ngx_uint_t ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx);
 
 
+/* ---- lease.c: the same among servers that share a Redis ------------------ */
+
+void ngx_http_vlm_lease_init(ngx_http_vlm_engine_t *eng);
+
+/* thread: takes a place in the line of the request's session, by its arrival;
+   the request has ended if the store fails */
+
+void ngx_http_vlm_lease_enter(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: NGX_OK: it is the first, NGX_AGAIN: it waits, NGX_ERROR: the request
+   has ended */
+
+ngx_int_t ngx_http_vlm_lease_first(ngx_http_vlm_ctx_t *ctx);
+
+/* leaves the line: in a thread, when its turn is stored; in the loop, if it
+   has not left */
+
+void ngx_http_vlm_lease_end(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_lease_leave(ngx_http_vlm_ctx_t *ctx);
+
+
 /* ---- chain.c: one session, one turn at a time ---------------------------- */
+
+/* the first of a chain has the first place of all of them among servers: their
+   threads may have taken the places in another order */
+
+void ngx_http_vlm_chain_lease(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);
 

@@ -361,6 +361,19 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 
     ngx_http_vlm_prepare_sampling(ctx->engine, &ctx->sampling);
 
+    switch (ngx_http_vlm_lease_first(ctx)) {
+
+    case NGX_OK:
+        break;
+
+    case NGX_AGAIN:
+        ctx->place.lease_waits = 1;
+        return;
+
+    default:
+        return;
+    }
+
     from = vlm_now_us();
 
     ctx->dialect->prompt(ctx);
@@ -377,12 +390,50 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 }
 
 
+/* tries again after a moment, unless an event arrives before */
+
+static void
+ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->line.next.timer_set) {
+        ngx_add_timer(&eng->line.next, NGX_HTTP_VLM_POLL);
+    }
+}
+
+
+/* another server has a turn of this session: its place in a thread is free
+   until it looks again */
+
+static void
+ngx_http_vlm_prepare_later(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    ctx->place.lease_waits = 0;
+    ctx->place.lease_at = ngx_current_msec + NGX_HTTP_VLM_POLL;
+    ctx->place.in_prompts = 0;
+    eng->line.n_prompts--;
+
+    ctx->place.queued = 1;
+    ngx_queue_insert_tail(&eng->line.leasing, &ctx->place.queue);
+
+    ngx_http_vlm_prepare_check(eng);
+}
+
+
 static void
 ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
     if (ngx_http_vlm_prepare_failed(ctx)) {
+        return;
+    }
+
+    if (ctx->place.lease_waits) {
+        ngx_http_vlm_prepare_later(ctx);
         return;
     }
 
@@ -416,6 +467,7 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
         }
 
         ngx_http_vlm_order_remove(ctx);
+        ngx_http_vlm_chain_lease(ctx);
 
         ctx->place.in_prompts = 1;
         eng->line.n_prompts++;
@@ -455,17 +507,6 @@ ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx)
     }
 
     return 1;
-}
-
-
-/* tries again after a moment, unless an event arrives before */
-
-static void
-ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
-{
-    if (!eng->line.next.timer_set) {
-        ngx_add_timer(&eng->line.next, NGX_HTTP_VLM_POLL);
-    }
 }
 
 
@@ -701,6 +742,31 @@ ngx_http_vlm_prepare_waits(ngx_http_vlm_engine_t *eng)
 }
 
 
+/* those that look again whether they are the first in line; the first has
+   waited longest */
+
+static void
+ngx_http_vlm_prepare_leases(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    while (!ngx_queue_empty(&eng->line.leasing)) {
+
+        q = ngx_queue_head(&eng->line.leasing);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
+
+        if ((ngx_msec_int_t) (ngx_current_msec - ctx->place.lease_at) < 0) {
+            ngx_http_vlm_prepare_check(eng);
+            return;
+        }
+
+        ngx_http_vlm_prepare_take(ctx);
+        ngx_http_vlm_order_insert(ctx);
+    }
+}
+
+
 /* called by the handler of line.next only, when no caller holds a request */
 
 void
@@ -709,6 +775,7 @@ ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_prepare_release(eng);
     ngx_http_vlm_prepare_parse(eng);
     ngx_http_vlm_prepare_submit(eng);
+    ngx_http_vlm_prepare_leases(eng);
     ngx_http_vlm_prepare_prompt(eng);
     ngx_http_vlm_prepare_waits(eng);
 }

@@ -325,6 +325,8 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
         ngx_http_vlm_order_leave(ctx);
     }
 
+    ngx_http_vlm_lease_leave(ctx);
+
     if (ctx->place.chain) {
         ngx_http_vlm_chain_leave(ctx);
     }

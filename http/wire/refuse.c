@@ -112,6 +112,7 @@ ngx_http_vlm_refuse_store(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         break;
 
     case VLM_STORE_EBUSY:
+    case VLM_STORE_EDOWN:
         status = NGX_HTTP_SERVICE_UNAVAILABLE;
         break;
 

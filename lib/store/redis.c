@@ -1,12 +1,12 @@
 
 /*
- * The connection to a Redis: one per process, guarded by a mutex, opened by the first call and again
- * after an error.  The only file that includes hiredis.
+ * The connection to a Redis: one per process, guarded by a mutex, opened by the first call and
+ * again after an error.  The only file that includes hiredis.
  *
  * No call takes longer than VLM_REDIS_CALL_MS: connecting, sending and each part of the answer wait
  * for the rest of that time, as hiredis' own timeouts are those of one read.  After a Redis has
- * failed to answer, callers are refused for VLM_REDIS_PAUSE_MS without a try, so that the threads of
- * the pool do not wait for it one after the other.
+ * failed to answer, callers are refused for VLM_REDIS_PAUSE_MS without a try, so that the threads
+ * of the pool do not wait for it one after the other.
  *
  * Nothing that a Redis answers goes into a message but the code of an error, as an error may repeat
  * arguments: a password, or a text of a session.

@@ -72,8 +72,8 @@ const char *vlm_redis_name(const vlm_redis_t *r);
 
 /*
  * Runs a script with these arguments, of which the first n_keys are keys; any thread.  It takes at
- * most VLM_REDIS_CALL_MS, and for VLM_REDIS_PAUSE_MS after a Redis has failed to answer, callers are
- * refused at once (EDOWN).  OK: the reply is to be freed.
+ * most VLM_REDIS_CALL_MS, and for VLM_REDIS_PAUSE_MS after a Redis has failed to answer, callers
+ * are refused at once (EDOWN).  OK: the reply is to be freed; else it is empty.
  */
 
 #define VLM_REDIS_CALL_MS   3000

@@ -7,7 +7,7 @@
  *     version  1 byte: 1
  *     role     1 byte
  *     us, body 8 bytes each, the least first
- *     content, image, task, thinking, output, key: 4 bytes of length and the bytes; 0xffffffff: null
+ *     content, image, task, thinking, output, key: 4 bytes of length, 0xffffffff: null; the bytes
  */
 
 

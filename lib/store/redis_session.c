@@ -1,32 +1,26 @@
 
 /*
  * Sessions and their turns in a Redis: the table of functions behind store.h.  redis.c has the
- * connection, redis_entry.c the bytes of an entry.
+ * connection, redis_entry.c the bytes of an entry, redis_line.c the line of a session.
  *
  *     vlm:s:ID      a hash: epoch, image, and fence, the number of the last turn's lease
  *     vlm:t:ID      a list: the entries, oldest first
- *     vlm:k:ID      a list: for each pair of them the time and the Idempotency-Key, which may be empty
- *     vlm:q:ID      a sorted set: the line of the session's requests, tokens by number
- *     vlm:x:ID      a hash: until when each token keeps its place, in ms of Redis' clock
+ *     vlm:k:ID      a list: for each pair of them the time and its Idempotency-Key or nothing
  *     vlm:sessions  a sorted set: ids by the time of their last use, in us
  *     vlm:i:NAME    when a session with this current picture was last used, in us
  *     vlm:u:KEY     the name of the last upload with this content
- *     vlm:ticket    the number that the line gave last
  *
  * Each call is one script, so that it happens whole or not at all, and in one round trip.  An epoch
- * works as in session.c.  Redis itself expires what belongs to a session (EXPIRE), at each use anew.
+ * works as in session.c.  Redis itself expires what belongs to a session, at each use anew.
  *
- * The line of a session orders its requests among servers: the first in it holds the lease, and its
- * number is the fence.  A place that its server does not keep up goes when another request looks.  A
- * turn is stored if its request is the first in line; or if the line is empty and no turn of a later
- * request was stored, which is how a turn survives a Redis that has forgotten the line.
+ * A turn is stored if its request is the first in line; or if the line is empty and no turn of a
+ * later request was stored, which is how a turn survives a Redis that has forgotten the line.
  */
 
 
 #define _GNU_SOURCE
 
-#include "store/calls.h"
-#include "store/redis.h"
+#include "store/redis_call.h"
 
 
 #if (VLM_HIREDIS)
@@ -47,10 +41,7 @@
 
 #define REUSE           (VLM_STORE_GRACE / 2)  /* s, that an upload is found again: long before any
                                                   server may evict its file */
-#define KEPT            64                 /* places in one script */
-#define KEY             (sizeof("vlm:s:") + VLM_STORE_ID)
 #define UPLOAD          (64 + VLM_DISK_SECURE)
-#define ARGS            20
 
 
 typedef vlm_store_t         store_t;
@@ -58,20 +49,8 @@ typedef vlm_store_text_t    text_t;
 typedef vlm_store_err_t     err_t;
 typedef vlm_store_entry_t   entry_t;
 typedef vlm_store_upload_t  upload_t;
-typedef vlm_store_lease_t   lease_t;
+typedef vlm_redis_args_t    args_t;
 typedef vlm_redis_reply_t   reply_t;
-
-
-/* the arguments of a script, keys first */
-
-typedef struct {
-    text_t                        text[ARGS];
-    size_t                        n;
-    size_t                        n_keys;
-    char                          key[6][KEY];
-    char                          number[8][24];
-    size_t                        n_numbers;
-} args_t;
 
 
 /* ---- scripts ------------------------------------------------------------- */
@@ -79,17 +58,17 @@ typedef struct {
 
 /* KEYS: 1 session, 2 turns, 3 keys of turns, 4 sessions; ARGV: 1 id, 2 time, 3 age */
 
-#define TOUCH                                                                                       \
-    "local function touch(image)"                                                                   \
-    "  redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])"                                               \
-    "  if image ~= '' then redis.call('HSET', KEYS[1], 'image', image)"                             \
-    "  else image = redis.call('HGET', KEYS[1], 'image') end "                                      \
-    "  local age = tonumber(ARGV[3])"                                                               \
-    "  if image then"                                                                               \
-    "    redis.call('SET', 'vlm:i:' .. image, ARGV[2], 'EX', math.max(age, 3600)) end "             \
-    "  for i = 1, 3 do"                                                                             \
-    "    if age > 0 then redis.call('EXPIRE', KEYS[i], age)"                                        \
-    "    else redis.call('PERSIST', KEYS[i]) end end "                                              \
+#define TOUCH                                                                                    \
+    "local function touch(image)"                                                                \
+    "  redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])"                                            \
+    "  if image ~= '' then redis.call('HSET', KEYS[1], 'image', image)"                          \
+    "  else image = redis.call('HGET', KEYS[1], 'image') end "                                   \
+    "  local age = tonumber(ARGV[3])"                                                            \
+    "  if image then"                                                                            \
+    "    redis.call('SET', 'vlm:i:' .. image, ARGV[2], 'EX', math.max(age, 3600)) end "          \
+    "  for i = 1, 3 do"                                                                          \
+    "    if age > 0 then redis.call('EXPIRE', KEYS[i], age)"                                     \
+    "    else redis.call('PERSIST', KEYS[i]) end end "                                           \
     "end "
 
 static const char  ensure[] =
@@ -133,8 +112,8 @@ static const char  load[] =
     "return out";
 
 /*
- * KEYS: 5 line; ARGV: 4 epoch, 5 picture, 6 question, 7 answer, 8 key, 9 time before which a key may
- * come again, 10 token, 11 its number, 12 entries to keep
+ * KEYS: 5 line; ARGV: 4 epoch, 5 picture, 6 question, 7 answer, 8 key, 9 time before which a key
+ * may come again, 10 token, 11 its number, 12 entries to keep
  */
 
 static const char  append[] =
@@ -178,96 +157,12 @@ static const char  note[] =
 static const char  shows[] =
     "return {redis.call('GET', KEYS[1])}";
 
-/*
- * KEYS: 1 line, 2 its times, 3 the last number; ARGV: 1 token, 2 ms that a place lasts.  Numbers are
- * microseconds, so that they go on rising if Redis forgets the last one.
- */
-
-static const char  lease_script[] =
-    "local t = redis.call('TIME')"
-    "local us = t[1] * 1000000 + t[2]"
-    "local now = math.floor(us / 1000)"
-    "local n = redis.call('ZSCORE', KEYS[1], ARGV[1])"
-    "if not n then"
-    "  n = math.max(us, tonumber(redis.call('GET', KEYS[3]) or '0') + 1)"
-    "  redis.call('SET', KEYS[3], string.format('%.0f', n))"
-    "  redis.call('ZADD', KEYS[1], string.format('%.0f', n), ARGV[1]) end "
-    "redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f', now + ARGV[2]))"
-    "for i = 1, 2 do redis.call('PEXPIRE', KEYS[i], 4 * ARGV[2]) end "
-    "local state = 'first'"
-    "while true do"
-    "  local first = redis.call('ZRANGE', KEYS[1], 0, 0)[1]"
-    "  if first == ARGV[1] then break end "
-    "  local till = tonumber(redis.call('HGET', KEYS[2], first) or '0')"
-    "  if till > now then state = 'waits' break end "
-    "  redis.call('ZREM', KEYS[1], first)"
-    "  redis.call('HDEL', KEYS[2], first) end "
-    "return {state, string.format('%.0f', tonumber(n))}";
-
-/* KEYS: of each place 1 line, 2 its times; ARGV: 1 ms that a place lasts, tokens */
-
-static const char  keep_script[] =
-    "local t = redis.call('TIME')"
-    "local till = string.format('%.0f', math.floor(t[1] * 1000 + t[2] / 1000) + ARGV[1])"
-    "for i = 1, #KEYS / 2 do"
-    "  local q, x, token = KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 1]"
-    "  if redis.call('ZSCORE', q, token) then"
-    "    redis.call('HSET', x, token, till)"
-    "    redis.call('PEXPIRE', q, 4 * ARGV[1])"
-    "    redis.call('PEXPIRE', x, 4 * ARGV[1]) end end "
-    "return {'ok'}";
-
-static const char  leave_script[] =
-    "redis.call('ZREM', KEYS[1], ARGV[1])"
-    "redis.call('HDEL', KEYS[2], ARGV[1])"
-    "return {'ok'}";
-
 static const char  usable_script[] =
     "redis.call('SET', KEYS[1], '1', 'EX', 60)"
     "return {'ok'}";
 
 
-/* ---- arguments and answers ----------------------------------------------- */
-
-
-static void
-add(args_t *a, text_t text)
-{
-    a->text[a->n++] = text;
-}
-
-
-static void
-add_number(args_t *a, int64_t n)
-{
-    char  *p;
-
-    p = a->number[a->n_numbers++];
-
-    (void) snprintf(p, sizeof(a->number[0]), "%" PRId64, n);
-    add(a, vlm_store_string(p));
-}
-
-
-/* an id may have any bytes but control characters */
-
-static void
-add_key(args_t *a, char kind, text_t id)
-{
-    text_t  key;
-    char   *p;
-
-    p = a->key[a->n_keys++];
-
-    memcpy(p, "vlm:s:", 6);
-    p[4] = kind;
-
-    key.data = p;
-    key.len = 6 + (id.len < VLM_STORE_ID ? id.len : VLM_STORE_ID);
-
-    memcpy(p + 6, id.data, key.len - 6);
-    add(a, key);
-}
+/* ---- calls ---------------------------------------------------------------- */
 
 
 /* the keys of TOUCH, a line if there is a lease, and its arguments */
@@ -275,66 +170,23 @@ add_key(args_t *a, char kind, text_t id)
 static void
 begin(args_t *a, store_t *st, text_t id, int line)
 {
-    a->n = 0;
-    a->n_keys = 0;
-    a->n_numbers = 0;
+    memset(a, 0, sizeof(args_t));
 
-    add_key(a, 's', id);
-    add_key(a, 't', id);
-    add_key(a, 'k', id);
+    vlm_redis_add_key(a, 's', id);
+    vlm_redis_add_key(a, 't', id);
+    vlm_redis_add_key(a, 'k', id);
 
-    add(a, vlm_store_string("vlm:sessions"));
+    vlm_redis_add(a, vlm_store_string("vlm:sessions"));
 
     if (line) {
-        add_key(a, 'q', id);
+        vlm_redis_add_key(a, 'q', id);
     }
 
     a->n_keys = a->n;
 
-    add(a, id);
-    add_number(a, vlm_store_now());
-    add_number(a, st->age);
-}
-
-
-static int
-run(store_t *st, const char *script, const args_t *a, reply_t *reply, err_t *err)
-{
-    return vlm_redis_eval(st->redis, script, a->text, a->n, a->n_keys, reply, err);
-}
-
-
-static int
-run_keys(store_t *st, const char *script, const text_t *text, size_t n, size_t n_keys,
-    reply_t *reply, err_t *err)
-{
-    return vlm_redis_eval(st->redis, script, text, n, n_keys, reply, err);
-}
-
-
-/* a whole number from Redis; -1: it is none */
-
-static int
-number_of(text_t text, int64_t *n)
-{
-    char  *end;
-
-    if (text.data == NULL || text.len == 0 || text.len > 20) {
-        return -1;
-    }
-
-    errno = 0;
-    *n = strtoll(text.data, &end, 10);
-
-    return errno == 0 && end == text.data + text.len ? 0 : -1;
-}
-
-
-static int
-fail_damaged(store_t *st, err_t *err)
-{
-    return vlm_db_fail(err, VLM_STORE_ECORRUPT, "store %.150s: what it has of a session or an upload"
-                       " is damaged", vlm_redis_name(st->redis));
+    vlm_redis_add(a, id);
+    vlm_redis_add_number(a, vlm_store_now());
+    vlm_redis_add_number(a, st->age);
 }
 
 
@@ -360,7 +212,7 @@ run_ok(store_t *st, const char *script, const args_t *a, int otherwise, err_t *e
     int      rc;
     reply_t  reply;
 
-    rc = run(st, script, a, &reply, err);
+    rc = vlm_redis_run(st, script, a, &reply, err);
 
     if (rc == OK && reply.n == 0) {
         rc = otherwise == GONE ? fail_gone(err) : fail_missing(err);
@@ -381,7 +233,7 @@ session_ensure(store_t *st, text_t id, err_t *err)
     args_t  a;
 
     begin(&a, st, id, 0);
-    add_number(&a, vlm_db_random());
+    vlm_redis_add_number(&a, vlm_db_random());
 
     return run_ok(st, ensure, &a, NOTFOUND, err);
 }
@@ -404,7 +256,7 @@ session_reset(store_t *st, text_t id, err_t *err)
     args_t  a;
 
     begin(&a, st, id, 0);
-    add_number(&a, vlm_db_random());
+    vlm_redis_add_number(&a, vlm_db_random());
 
     return run_ok(st, reset, &a, NOTFOUND, err);
 }
@@ -416,22 +268,21 @@ session_image(store_t *st, text_t id, int64_t epoch, text_t name, err_t *err)
     args_t  a;
 
     begin(&a, st, id, 0);
-    add_number(&a, epoch);
-    add(&a, name);
+    vlm_redis_add_number(&a, epoch);
+    vlm_redis_add(&a, name);
 
     return run_ok(st, image, &a, GONE, err);
 }
 
 
-/* those that have expired in Redis leave the set of all, too */
+/* Those that have expired leave the set of all, too: their number, and that of those left. */
 
 static int
-session_expire(store_t *st, int64_t before, uint64_t *n, err_t *err)
+sessions_expire(store_t *st, int64_t before, int64_t n[2], err_t *err)
 {
     int      rc;
     char     text[24];
     text_t   args[2];
-    int64_t  count;
     reply_t  reply;
 
     (void) snprintf(text, sizeof(text), "%" PRId64, before);
@@ -439,14 +290,13 @@ session_expire(store_t *st, int64_t before, uint64_t *n, err_t *err)
     args[0] = vlm_store_string("vlm:sessions");
     args[1] = vlm_store_string(text);
 
-    rc = run_keys(st, expire, args, 2, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, expire, args, 2, 1, &reply, err);
 
-    if (rc == OK && (reply.n != 2 || number_of(reply.item[0], &count) != 0)) {
-        rc = fail_damaged(st, err);
-    }
-
-    if (rc == OK) {
-        *n = (uint64_t) count;
+    if (rc == OK
+        && (reply.n != 2 || vlm_redis_number(reply.item[0], &n[0]) != 0
+            || vlm_redis_number(reply.item[1], &n[1]) != 0))
+    {
+        rc = vlm_redis_damaged(st, err);
     }
 
     vlm_redis_reply_free(&reply);
@@ -456,31 +306,32 @@ session_expire(store_t *st, int64_t before, uint64_t *n, err_t *err)
 
 
 static int
+session_expire(store_t *st, int64_t before, uint64_t *n, err_t *err)
+{
+    int      rc;
+    int64_t  count[2];
+
+    rc = sessions_expire(st, before, count, err);
+
+    if (rc == OK) {
+        *n = (uint64_t) count[0];
+    }
+
+    return rc;
+}
+
+
+static int
 session_count(store_t *st, uint64_t *n, err_t *err)
 {
     int      rc;
-    char     text[24];
-    text_t   args[2];
-    int64_t  count;
-    reply_t  reply;
+    int64_t  count[2];
 
-    (void) snprintf(text, sizeof(text), "%" PRId64,
-                    st->age > 0 ? vlm_store_now() - st->age * 1000000 : 0);
-
-    args[0] = vlm_store_string("vlm:sessions");
-    args[1] = vlm_store_string(text);
-
-    rc = run_keys(st, expire, args, 2, 1, &reply, err);
-
-    if (rc == OK && (reply.n != 2 || number_of(reply.item[1], &count) != 0)) {
-        rc = fail_damaged(st, err);
-    }
+    rc = sessions_expire(st, st->age > 0 ? vlm_store_now() - st->age * 1000000 : 0, count, err);
 
     if (rc == OK) {
-        *n = (uint64_t) count;
+        *n = (uint64_t) count[1];
     }
-
-    vlm_redis_reply_free(&reply);
 
     return rc;
 }
@@ -577,8 +428,8 @@ append_answer(store_t *st, const reply_t *reply, int64_t *n, err_t *err)
                            vlm_redis_name(st->redis));
     }
 
-    return strcmp(state, "ok") == 0 && reply->n == 2 && number_of(reply->item[1], n) == 0
-           ? OK : fail_damaged(st, err);
+    return strcmp(state, "ok") == 0 && reply->n == 2 && vlm_redis_number(reply->item[1], n) == 0
+           ? OK : vlm_redis_damaged(st, err);
 }
 
 
@@ -606,17 +457,17 @@ session_append(store_t *st, text_t id, int64_t epoch, const vlm_store_turn_t *tu
 
     begin(&a, st, id, 1);
 
-    add_number(&a, epoch);
-    add(&a, turn->image);
-    add(&a, bytes[0]);
-    add(&a, bytes[1]);
-    add(&a, turn->key);
-    add_number(&a, now - VLM_STORE_REPEAT);
-    add(&a, vlm_store_string(turn->lease != NULL ? turn->lease->token : ""));
-    add_number(&a, turn->lease != NULL ? turn->lease->number : 0);
-    add_number(&a, VLM_STORE_ENTRIES);
+    vlm_redis_add_number(&a, epoch);
+    vlm_redis_add(&a, turn->image);
+    vlm_redis_add(&a, bytes[0]);
+    vlm_redis_add(&a, bytes[1]);
+    vlm_redis_add(&a, turn->key);
+    vlm_redis_add_number(&a, now - VLM_STORE_REPEAT);
+    vlm_redis_add(&a, vlm_store_string(turn->lease != NULL ? turn->lease->token : ""));
+    vlm_redis_add_number(&a, turn->lease != NULL ? turn->lease->number : 0);
+    vlm_redis_add_number(&a, VLM_STORE_ENTRIES);
 
-    rc = run(st, append, &a, &reply, err);
+    rc = vlm_redis_run(st, append, &a, &reply, err);
 
     if (rc == OK) {
         rc = append_answer(st, &reply, n, err);
@@ -668,8 +519,8 @@ loaded_of(store_t *st, const reply_t *reply, size_t max, vlm_store_loaded_t *loa
     text_t   name;
     int64_t  total;
 
-    if (reply->n < 3 || reply->n > 3 + max || number_of(reply->item[0], &loaded->epoch) != 0
-        || number_of(reply->item[2], &total) != 0 || total < 0)
+    if (reply->n < 3 || reply->n > 3 + max || vlm_redis_number(reply->item[0], &loaded->epoch) != 0
+        || vlm_redis_number(reply->item[2], &total) != 0 || total < 0)
     {
         return -1;
     }
@@ -716,16 +567,16 @@ session_load(store_t *st, text_t id, size_t max, vlm_store_loaded_t *loaded, err
 
     memset(&a, 0, sizeof(args_t));
 
-    add_key(&a, 's', id);
-    add_key(&a, 't', id);
-    add(&a, id);
-    add_number(&a, (int64_t) max);
+    vlm_redis_add_key(&a, 's', id);
+    vlm_redis_add_key(&a, 't', id);
+    vlm_redis_add(&a, id);
+    vlm_redis_add_number(&a, (int64_t) max);
 
-    rc = run(st, load, &a, &reply, err);
+    rc = vlm_redis_run(st, load, &a, &reply, err);
 
     if (rc == OK) {
         rc = reply.n == 0 ? fail_missing(err)
-             : loaded_of(st, &reply, max, loaded) == 0 ? OK : fail_damaged(st, err);
+             : loaded_of(st, &reply, max, loaded) == 0 ? OK : vlm_redis_damaged(st, err);
     }
 
     vlm_redis_reply_free(&reply);
@@ -738,7 +589,7 @@ session_load(store_t *st, text_t id, size_t max, vlm_store_loaded_t *loaded, err
 
 
 /*
- * A file is found again for REUSE seconds from its last upload.  No server evicts a file of that age
+ * A file is found again for REUSE seconds from its last upload.  No server evicts such a file
  * (VLM_STORE_GRACE), so an upload that finds one needs no lock against evictions.
  */
 
@@ -764,7 +615,7 @@ upload_known(store_t *st, const upload_t *up, char name[VLM_STORE_NAME + 1], err
     args[0] = vlm_store_string(key);
     args[1] = vlm_store_string(age);
 
-    rc = run_keys(st, known, args, 2, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, known, args, 2, 1, &reply, err);
 
     if (rc == OK) {
         text = reply.n > 0 ? reply.item[0] : vlm_store_string(NULL);
@@ -773,7 +624,7 @@ upload_known(store_t *st, const upload_t *up, char name[VLM_STORE_NAME + 1], err
             rc = NOTFOUND;
 
         } else if (!vlm_disk_plain(text.data, text.len)) {
-            rc = fail_damaged(st, err);
+            rc = vlm_redis_damaged(st, err);
 
         } else {
             memcpy(name, text.data, text.len + 1);
@@ -801,7 +652,7 @@ upload_note(store_t *st, const upload_t *up, text_t name, err_t *err)
     args[1] = vlm_store_string(age);
     args[2] = name;
 
-    rc = run_keys(st, note, args, 3, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, note, args, 3, 1, &reply, err);
 
     vlm_redis_reply_free(&reply);
 
@@ -821,10 +672,10 @@ upload_shows(store_t *st, text_t name, int64_t used, err_t *err)
     (void) snprintf(key, sizeof(key), "vlm:i:%.*s", (int) name.len, name.data);
     arg = vlm_store_string(key);
 
-    rc = run_keys(st, shows, &arg, 1, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, shows, &arg, 1, 1, &reply, err);
 
     if (rc == OK
-        && (reply.n == 0 || number_of(reply.item[0], &when) != 0 || when <= used))
+        && (reply.n == 0 || vlm_redis_number(reply.item[0], &when) != 0 || when <= used))
     {
         rc = NOTFOUND;
     }
@@ -868,111 +719,6 @@ files_end(store_t *st, int rc, err_t *err)
 }
 
 
-/* ---- the line of a session ----------------------------------------------- */
-
-
-static int
-lease(store_t *st, text_t id, lease_t *l, err_t *err)
-{
-    int      rc;
-    args_t   a;
-    reply_t  reply;
-
-    memset(&a, 0, sizeof(args_t));
-
-    add_key(&a, 'q', id);
-    add_key(&a, 'x', id);
-    add(&a, vlm_store_string("vlm:ticket"));
-    a.n_keys = a.n;
-
-    add(&a, vlm_store_string(l->token));
-    add_number(&a, VLM_STORE_LEASE_MS);
-
-    rc = run(st, lease_script, &a, &reply, err);
-
-    if (rc == OK) {
-
-        if (reply.n != 2 || reply.item[0].data == NULL
-            || number_of(reply.item[1], &l->number) != 0)
-        {
-            rc = fail_damaged(st, err);
-
-        } else if (strcmp(reply.item[0].data, "first") != 0) {
-            rc = vlm_db_fail(err, VLM_STORE_WAITS, "another server has a turn of this session");
-        }
-    }
-
-    vlm_redis_reply_free(&reply);
-
-    return rc;
-}
-
-
-static int
-keep(store_t *st, const vlm_store_place_t *places, size_t n, err_t *err)
-{
-    int      rc;
-    char     ms[24], (*key)[KEY];
-    size_t   i, at, m;
-    text_t   args[3 * KEPT + 1];
-    args_t   a;
-    reply_t  reply;
-
-    (void) snprintf(ms, sizeof(ms), "%d", VLM_STORE_LEASE_MS);
-
-    key = malloc(2 * KEPT * KEY);
-    if (key == NULL) {
-        return vlm_db_fail(err, VLM_STORE_EIO, "no memory for leases");
-    }
-
-    rc = OK;
-
-    for (at = 0; at < n && rc == OK; at += m) {
-
-        m = n - at < KEPT ? n - at : KEPT;
-        args[2 * m] = vlm_store_string(ms);
-
-        for (i = 0; i < m; i++) {
-            memset(&a, 0, sizeof(args_t));
-
-            add_key(&a, 'q', places[at + i].session);
-            add_key(&a, 'x', places[at + i].session);
-
-            memcpy(key[2 * i], a.key[0], 2 * KEY);
-
-            args[2 * i].data = key[2 * i];
-            args[2 * i + 1].data = key[2 * i + 1];
-            args[2 * i].len = a.text[0].len;
-            args[2 * i + 1].len = a.text[1].len;
-            args[2 * m + 1 + i] = vlm_store_string(places[at + i].token);
-        }
-
-        rc = run_keys(st, keep_script, args, 3 * m + 1, 2 * m, &reply, err);
-
-        vlm_redis_reply_free(&reply);
-    }
-
-    free(key);
-
-    return rc;
-}
-
-
-static int
-leave(store_t *st, text_t id, const char *token, err_t *err)
-{
-    args_t  a;
-
-    memset(&a, 0, sizeof(args_t));
-
-    add_key(&a, 'q', id);
-    add_key(&a, 'x', id);
-    add(&a, vlm_store_string(token));
-
-    return run_ok(st, leave_script, &a, NOTFOUND, err);
-}
-
-
 /* ---- the table ----------------------------------------------------------- */
 
 
@@ -985,7 +731,7 @@ usable(store_t *st, err_t *err)
 
     arg = vlm_store_string("vlm:usable");
 
-    rc = run_keys(st, usable_script, &arg, 1, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, usable_script, &arg, 1, 1, &reply, err);
 
     vlm_redis_reply_free(&reply);
 
@@ -1016,9 +762,9 @@ const vlm_store_calls_t  vlm_store_redis = {
     .end = files_end,
     .shows = upload_shows,
     .forget = upload_forget,
-    .lease = lease,
-    .keep = keep,
-    .leave = leave,
+    .lease = vlm_redis_lease,
+    .keep = vlm_redis_keep,
+    .leave = vlm_redis_leave,
     .expire = session_expire,
 };
 

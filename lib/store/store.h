@@ -270,8 +270,8 @@ int vlm_store_session_image(vlm_store_t *st,
  * A place lasts VLM_STORE_LEASE_MS from the last call for it: a server that has died leaves it.
  *
  *   vlm_store_lease_new()   gives a request a random token; EIO: no random numbers
- *   vlm_store_lease()       takes a place, if the lease has none, and says if it is the first: OK, or
- *                           WAITS
+ *   vlm_store_lease()       takes a place, if the lease has none, and says if it is the first: OK,
+ *                           or WAITS
  *   vlm_store_lease_keep()  keeps n places for another while, those that are still there
  *   vlm_store_lease_leave() leaves the line
  */

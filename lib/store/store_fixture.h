@@ -208,8 +208,8 @@ age_sessions(long seconds)
 
     assert_int_equal(redis_script("for _, k in ipairs(redis.call('KEYS', 'vlm:i:*')) do"
                                   "  redis.call('DECRBY', k, ARGV[1]) end "
-                                  "for _, id in ipairs(redis.call('ZRANGE', 'vlm:sessions', 0, -1)) do"
-                                  "  redis.call('ZINCRBY', 'vlm:sessions', -ARGV[1], id) end "
+                                  "for _, id in ipairs(redis.call('ZRANGE', 'vlm:sessions', 0, -1))"
+                                  " do redis.call('ZINCRBY', 'vlm:sessions', -ARGV[1], id) end "
                                   "return {}", text), 0);
 }
 

@@ -366,7 +366,7 @@ ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (vlm_store_path((char *) eng->conf.store_dir.data, folder, name,
+    if (vlm_store_path((char *) eng->conf.files_dir.data, folder, name,
                        (char *) path.data)
         != VLM_STORE_OK)
     {
