@@ -306,7 +306,7 @@ suites-asan:
 TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
                    lib/base/file_test lib/base/budget_test lib/store/store_concurrent_test \
-                   lib/store/documents_concurrent_test image/known_test run/events_test run/sched_test \
+                   lib/store/documents_concurrent_test $(if $(HIREDIS),lib/store/redis_test) image/known_test run/events_test run/sched_test \
                    run/cancel_test embed/embedder_test run/share_test run/concurrent_test run/fill_test run/adapters_test)
 
 test-tsan: checkpoints | deps-test

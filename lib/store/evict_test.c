@@ -201,5 +201,5 @@ main(void)
     };
 
     return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
-           + cmocka_run_group_tests_name("over Redis", shared, redis_start, redis_stop);
+           + OVER_REDIS(shared);
 }

@@ -151,7 +151,8 @@ vlm_redis_eval(redis_t *r, const char *script, const text_t *args, size_t n_args
     until = now_ms() + VLM_REDIS_CALL_MS;
 
     if (n_args + 3 > MAX_ARGS) {
-        return vlm_db_fail(err, EIO_, "%.100s: %zu arguments", r->conf.name, n_args);
+        return vlm_db_fail(err, EIO_, "store %.150s: a script of %zu arguments",
+                           r->conf.name, n_args);
     }
 
     if (now_ms() < atomic_load(&r->down_until) || lock_until(&r->lock, until) != 0) {

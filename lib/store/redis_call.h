@@ -52,6 +52,24 @@ int vlm_redis_number(vlm_store_text_t text, int64_t *n);
 int vlm_redis_damaged(vlm_store_t *st, vlm_store_err_t *err);
 
 
+/* the scripts: redis_lua.c */
+
+extern const char  vlm_lua_ensure[];
+extern const char  vlm_lua_drop[];
+extern const char  vlm_lua_reset[];
+extern const char  vlm_lua_image[];
+extern const char  vlm_lua_load[];
+extern const char  vlm_lua_append[];
+extern const char  vlm_lua_expire[];
+extern const char  vlm_lua_known[];
+extern const char  vlm_lua_note[];
+extern const char  vlm_lua_shows[];
+extern const char  vlm_lua_usable[];
+extern const char  vlm_lua_lease[];
+extern const char  vlm_lua_keep[];
+extern const char  vlm_lua_leave[];
+
+
 /* of the table of functions: redis_line.c */
 
 int vlm_redis_lease(vlm_store_t *st, vlm_store_text_t id, vlm_store_lease_t *lease,

@@ -190,6 +190,14 @@ redis_stop(void **state)
 }
 
 
+#if (VLM_HIREDIS)
+
+/* the tests, whose stores are in a Redis */
+
+#define OVER_REDIS(tests)                                                                        \
+    cmocka_run_group_tests_name("over Redis", tests, redis_start, redis_stop)
+
+
 /* runs a script on a connection of its own, with arguments that are no keys; the first item of its
    answer as a number, or 0 */
 
@@ -216,6 +224,21 @@ redis_script(const char *script, const char *arg)
 
     return n;
 }
+
+#else
+
+#define OVER_REDIS(tests)  ((void) (tests), 0)
+
+static inline long long
+redis_script(const char *script, const char *arg)
+{
+    (void) script;
+    (void) arg;
+
+    return -1;
+}
+
+#endif
 
 
 #endif /* _VLM_STORE_REDIS_FIXTURE_H_INCLUDED_ */

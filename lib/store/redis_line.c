@@ -36,51 +36,6 @@ typedef vlm_redis_args_t   args_t;
 typedef vlm_redis_reply_t  reply_t;
 
 
-/*
- * KEYS: 1 line, 2 its times, 3 the last number; ARGV: 1 token, 2 ms that a place lasts.  Numbers
- * are microseconds, so that they go on rising if Redis forgets the last one.
- */
-
-static const char  lease_script[] =
-    "local t = redis.call('TIME')"
-    "local us = t[1] * 1000000 + t[2]"
-    "local now = math.floor(us / 1000)"
-    "local n = redis.call('ZSCORE', KEYS[1], ARGV[1])"
-    "if not n then"
-    "  n = math.max(us, tonumber(redis.call('GET', KEYS[3]) or '0') + 1)"
-    "  redis.call('SET', KEYS[3], string.format('%.0f', n))"
-    "  redis.call('ZADD', KEYS[1], string.format('%.0f', n), ARGV[1]) end "
-    "redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f', now + ARGV[2]))"
-    "for i = 1, 2 do redis.call('PEXPIRE', KEYS[i], 4 * ARGV[2]) end "
-    "local state = 'first'"
-    "while true do"
-    "  local first = redis.call('ZRANGE', KEYS[1], 0, 0)[1]"
-    "  if first == ARGV[1] then break end "
-    "  local till = tonumber(redis.call('HGET', KEYS[2], first) or '0')"
-    "  if till > now then state = 'waits' break end "
-    "  redis.call('ZREM', KEYS[1], first)"
-    "  redis.call('HDEL', KEYS[2], first) end "
-    "return {state, string.format('%.0f', tonumber(n))}";
-
-/* KEYS: of each place 1 line, 2 its times; ARGV: 1 ms that a place lasts, tokens */
-
-static const char  keep_script[] =
-    "local t = redis.call('TIME')"
-    "local till = string.format('%.0f', math.floor(t[1] * 1000 + t[2] / 1000) + ARGV[1])"
-    "for i = 1, #KEYS / 2 do"
-    "  local q, x, token = KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 1]"
-    "  if redis.call('ZSCORE', q, token) then"
-    "    redis.call('HSET', x, token, till)"
-    "    redis.call('PEXPIRE', q, 4 * ARGV[1])"
-    "    redis.call('PEXPIRE', x, 4 * ARGV[1]) end end "
-    "return {'ok'}";
-
-static const char  leave_script[] =
-    "redis.call('ZREM', KEYS[1], ARGV[1])"
-    "redis.call('HDEL', KEYS[2], ARGV[1])"
-    "return {'ok'}";
-
-
 int
 vlm_redis_lease(store_t *st, text_t id, lease_t *l, err_t *err)
 {
@@ -98,7 +53,7 @@ vlm_redis_lease(store_t *st, text_t id, lease_t *l, err_t *err)
     vlm_redis_add(&a, vlm_store_string(l->token));
     vlm_redis_add_number(&a, VLM_STORE_LEASE_MS);
 
-    rc = vlm_redis_run(st, lease_script, &a, &reply, err);
+    rc = vlm_redis_run(st, vlm_lua_lease, &a, &reply, err);
 
     if (rc == OK) {
 
@@ -157,7 +112,7 @@ vlm_redis_keep(store_t *st, const vlm_store_place_t *places, size_t n, err_t *er
             args[2 * m + 1 + i] = vlm_store_string(places[at + i].token);
         }
 
-        rc = vlm_redis_eval(st->redis, keep_script, args, 3 * m + 1, 2 * m, &reply, err);
+        rc = vlm_redis_eval(st->redis, vlm_lua_keep, args, 3 * m + 1, 2 * m, &reply, err);
 
         vlm_redis_reply_free(&reply);
     }
@@ -181,7 +136,7 @@ vlm_redis_leave(store_t *st, text_t id, const char *token, err_t *err)
     vlm_redis_add_key(&a, 'x', id);
     vlm_redis_add(&a, vlm_store_string(token));
 
-    rc = vlm_redis_run(st, leave_script, &a, &reply, err);
+    rc = vlm_redis_run(st, vlm_lua_leave, &a, &reply, err);
 
     vlm_redis_reply_free(&reply);
 

@@ -53,115 +53,6 @@ typedef vlm_redis_args_t    args_t;
 typedef vlm_redis_reply_t   reply_t;
 
 
-/* ---- scripts ------------------------------------------------------------- */
-
-
-/* KEYS: 1 session, 2 turns, 3 keys of turns, 4 sessions; ARGV: 1 id, 2 time, 3 age */
-
-#define TOUCH                                                                                    \
-    "local function touch(image)"                                                                \
-    "  redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])"                                            \
-    "  if image ~= '' then redis.call('HSET', KEYS[1], 'image', image)"                          \
-    "  else image = redis.call('HGET', KEYS[1], 'image') end "                                   \
-    "  local age = tonumber(ARGV[3])"                                                            \
-    "  if image then"                                                                            \
-    "    redis.call('SET', 'vlm:i:' .. image, ARGV[2], 'EX', math.max(age, 3600)) end "          \
-    "  for i = 1, 3 do"                                                                          \
-    "    if age > 0 then redis.call('EXPIRE', KEYS[i], age)"                                     \
-    "    else redis.call('PERSIST', KEYS[i]) end end "                                           \
-    "end "
-
-static const char  ensure[] =
-    TOUCH
-    "if redis.call('EXISTS', KEYS[1]) == 0 then"
-    "  redis.call('DEL', KEYS[2], KEYS[3])"
-    "  redis.call('HSET', KEYS[1], 'epoch', ARGV[4])"
-    "  touch('') end "
-    "return {'ok'}";
-
-static const char  drop[] =
-    "if redis.call('DEL', KEYS[1]) == 0 then return {} end "
-    "redis.call('DEL', KEYS[2], KEYS[3])"
-    "redis.call('ZREM', KEYS[4], ARGV[1])"
-    "return {'ok'}";
-
-static const char  reset[] =
-    TOUCH
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return {} end "
-    "redis.call('DEL', KEYS[2], KEYS[3])"
-    "redis.call('HDEL', KEYS[1], 'image')"
-    "redis.call('HSET', KEYS[1], 'epoch', ARGV[4])"
-    "touch('')"
-    "return {'ok'}";
-
-static const char  image[] =
-    TOUCH
-    "if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[4] then return {} end "
-    "touch(ARGV[5])"
-    "return {'ok'}";
-
-/* ARGV: 2 entries at most */
-
-static const char  load[] =
-    "local s = redis.call('HMGET', KEYS[1], 'epoch', 'image')"
-    "if not s[1] then return {} end "
-    "local out = {s[1], s[2], string.format('%d', redis.call('LLEN', KEYS[2]))}"
-    "if tonumber(ARGV[2]) > 0 then"
-    "  for _, e in ipairs(redis.call('LRANGE', KEYS[2], -tonumber(ARGV[2]), -1)) do"
-    "    out[#out + 1] = e end end "
-    "return out";
-
-/*
- * KEYS: 5 line; ARGV: 4 epoch, 5 picture, 6 question, 7 answer, 8 key, 9 time before which a key
- * may come again, 10 token, 11 its number, 12 entries to keep
- */
-
-static const char  append[] =
-    TOUCH
-    "if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[4] then return {'gone'} end "
-    "if ARGV[10] ~= '' then"
-    "  local first = redis.call('ZRANGE', KEYS[5], 0, 0)[1]"
-    "  local fence = tonumber(redis.call('HGET', KEYS[1], 'fence') or '0')"
-    "  if first ~= ARGV[10] and (first or fence > tonumber(ARGV[11])) then return {'lost'} end "
-    "end "
-    "if ARGV[8] ~= '' then"
-    "  for _, k in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do"
-    "    local at = string.find(k, ' ', 1, true)"
-    "    if at and string.sub(k, at + 1) == ARGV[8]"
-    "      and (tonumber(string.sub(k, 1, at - 1)) or 0) > tonumber(ARGV[9]) then"
-    "      return {'twice'} end end end "
-    "local max = tonumber(ARGV[12])"
-    "local n = math.min(redis.call('LLEN', KEYS[2]) + 2, max)"
-    "redis.call('RPUSH', KEYS[2], string.char(0) .. ARGV[6], string.char(n) .. ARGV[7])"
-    "redis.call('LTRIM', KEYS[2], -max, -1)"
-    "redis.call('RPUSH', KEYS[3], ARGV[2] .. ' ' .. ARGV[8])"
-    "redis.call('LTRIM', KEYS[3], -max / 2, -1)"
-    "if ARGV[10] ~= '' then redis.call('HSET', KEYS[1], 'fence', ARGV[11]) end "
-    "touch(ARGV[5])"
-    "return {'ok', string.format('%d', n)}";
-
-/* KEYS: 1 sessions; ARGV: 1 time: those used before it have expired */
-
-static const char  expire[] =
-    "local n = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[1])"
-    "return {string.format('%d', n), string.format('%d', redis.call('ZCARD', KEYS[1]))}";
-
-static const char  known[] =
-    "redis.call('EXPIRE', KEYS[1], ARGV[1])"
-    "return {redis.call('GET', KEYS[1])}";
-
-static const char  note[] =
-    "redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[1])"
-    "return {'ok'}";
-
-static const char  shows[] =
-    "return {redis.call('GET', KEYS[1])}";
-
-static const char  usable_script[] =
-    "redis.call('SET', KEYS[1], '1', 'EX', 60)"
-    "return {'ok'}";
-
-
 /* ---- calls ---------------------------------------------------------------- */
 
 
@@ -235,7 +126,7 @@ session_ensure(store_t *st, text_t id, err_t *err)
     begin(&a, st, id, 0);
     vlm_redis_add_number(&a, vlm_db_random());
 
-    return run_ok(st, ensure, &a, NOTFOUND, err);
+    return run_ok(st, vlm_lua_ensure, &a, NOTFOUND, err);
 }
 
 
@@ -246,7 +137,7 @@ session_drop(store_t *st, text_t id, err_t *err)
 
     begin(&a, st, id, 0);
 
-    return run_ok(st, drop, &a, NOTFOUND, err);
+    return run_ok(st, vlm_lua_drop, &a, NOTFOUND, err);
 }
 
 
@@ -258,7 +149,7 @@ session_reset(store_t *st, text_t id, err_t *err)
     begin(&a, st, id, 0);
     vlm_redis_add_number(&a, vlm_db_random());
 
-    return run_ok(st, reset, &a, NOTFOUND, err);
+    return run_ok(st, vlm_lua_reset, &a, NOTFOUND, err);
 }
 
 
@@ -271,7 +162,7 @@ session_image(store_t *st, text_t id, int64_t epoch, text_t name, err_t *err)
     vlm_redis_add_number(&a, epoch);
     vlm_redis_add(&a, name);
 
-    return run_ok(st, image, &a, GONE, err);
+    return run_ok(st, vlm_lua_image, &a, GONE, err);
 }
 
 
@@ -290,7 +181,7 @@ sessions_expire(store_t *st, int64_t before, int64_t n[2], err_t *err)
     args[0] = vlm_store_string("vlm:sessions");
     args[1] = vlm_store_string(text);
 
-    rc = vlm_redis_eval(st->redis, expire, args, 2, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, vlm_lua_expire, args, 2, 1, &reply, err);
 
     if (rc == OK
         && (reply.n != 2 || vlm_redis_number(reply.item[0], &n[0]) != 0
@@ -467,7 +358,7 @@ session_append(store_t *st, text_t id, int64_t epoch, const vlm_store_turn_t *tu
     vlm_redis_add_number(&a, turn->lease != NULL ? turn->lease->number : 0);
     vlm_redis_add_number(&a, VLM_STORE_ENTRIES);
 
-    rc = vlm_redis_run(st, append, &a, &reply, err);
+    rc = vlm_redis_run(st, vlm_lua_append, &a, &reply, err);
 
     if (rc == OK) {
         rc = append_answer(st, &reply, n, err);
@@ -572,7 +463,7 @@ session_load(store_t *st, text_t id, size_t max, vlm_store_loaded_t *loaded, err
     vlm_redis_add(&a, id);
     vlm_redis_add_number(&a, (int64_t) max);
 
-    rc = vlm_redis_run(st, load, &a, &reply, err);
+    rc = vlm_redis_run(st, vlm_lua_load, &a, &reply, err);
 
     if (rc == OK) {
         rc = reply.n == 0 ? fail_missing(err)
@@ -615,7 +506,7 @@ upload_known(store_t *st, const upload_t *up, char name[VLM_STORE_NAME + 1], err
     args[0] = vlm_store_string(key);
     args[1] = vlm_store_string(age);
 
-    rc = vlm_redis_eval(st->redis, known, args, 2, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, vlm_lua_known, args, 2, 1, &reply, err);
 
     if (rc == OK) {
         text = reply.n > 0 ? reply.item[0] : vlm_store_string(NULL);
@@ -652,7 +543,7 @@ upload_note(store_t *st, const upload_t *up, text_t name, err_t *err)
     args[1] = vlm_store_string(age);
     args[2] = name;
 
-    rc = vlm_redis_eval(st->redis, note, args, 3, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, vlm_lua_note, args, 3, 1, &reply, err);
 
     vlm_redis_reply_free(&reply);
 
@@ -672,7 +563,7 @@ upload_shows(store_t *st, text_t name, int64_t used, err_t *err)
     (void) snprintf(key, sizeof(key), "vlm:i:%.*s", (int) name.len, name.data);
     arg = vlm_store_string(key);
 
-    rc = vlm_redis_eval(st->redis, shows, &arg, 1, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, vlm_lua_shows, &arg, 1, 1, &reply, err);
 
     if (rc == OK
         && (reply.n == 0 || vlm_redis_number(reply.item[0], &when) != 0 || when <= used))
@@ -731,7 +622,7 @@ usable(store_t *st, err_t *err)
 
     arg = vlm_store_string("vlm:usable");
 
-    rc = vlm_redis_eval(st->redis, usable_script, &arg, 1, 1, &reply, err);
+    rc = vlm_redis_eval(st->redis, vlm_lua_usable, &arg, 1, 1, &reply, err);
 
     vlm_redis_reply_free(&reply);
 

@@ -540,6 +540,7 @@ a_redis_that_refuses_says_why_without_the_password(void **state)
     err_t              err;
     turn_t             t;
     store_t           *st, *one;
+    lease_t            lease;
     vlm_redis_conf_t   c;
 
     char *const  secret[] = { "--requirepass", "se cret", NULL };
@@ -592,6 +593,36 @@ a_redis_that_refuses_says_why_without_the_password(void **state)
     one = vlm_store_open_redis(&c, dir, 0);
     assert_non_null(one);
     assert_int_equal(vlm_store_session_ensure(one, S("s"), &err), OK);
+
+    /* a user with no more rights than docs/troubleshooting.md has, and one with fewer */
+
+    redis_kill();
+    assert_int_equal(redis_run(NULL), 0);
+    assert_int_equal(redis_command("ACL SETUSER less on >pw ~vlm:* +@read +@write +select"
+                                   " +time\r\n"), '+');
+    assert_int_equal(redis_command("ACL SETUSER some on >pw ~vlm:* +eval +@read +@write +select"
+                                   " +time\r\n"), '+');
+
+    (void) snprintf(url, sizeof(url), "redis://less:pw@unix:%s:/1", redis_socket);
+    assert_int_equal(vlm_redis_parse(url, &c, &err), OK);
+    vlm_store_close(one);
+    one = vlm_store_open_redis(&c, dir, 0);
+    assert_non_null(one);
+    assert_int_equal(vlm_store_session_ensure(one, S("s"), &err), VLM_STORE_EREADONLY);
+    assert_non_null(strstr(err.text, "does not let this user run scripts"));
+    vlm_store_close(one);
+
+    (void) snprintf(url, sizeof(url), "redis://some:pw@unix:%s:/1", redis_socket);
+    assert_int_equal(vlm_redis_parse(url, &c, &err), OK);
+    one = vlm_store_open_redis(&c, dir, 1000);
+    assert_non_null(one);
+    assert_int_equal(vlm_store_usable(one, &err), OK);
+    assert_int_equal(vlm_store_session_ensure(one, S("s"), &err), OK);
+    assert_int_equal(vlm_store_lease_new(one, &lease, &err), OK);
+    assert_int_equal(vlm_store_lease(one, S("s"), &lease, &err), OK);
+    assert_int_equal(append_with(one, "s", &lease, "a", &n), OK);
+    assert_int_equal(vlm_store_lease_leave(one, S("s"), lease.token, &err), OK);
+    assert_int_equal(count(one), 1);
 
     /* the longest texts that a session may have */
 

@@ -386,5 +386,5 @@ main(void)
     };
 
     return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
-           + cmocka_run_group_tests_name("over Redis", tests, redis_start, redis_stop);
+           + OVER_REDIS(tests);
 }

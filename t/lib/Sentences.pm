@@ -47,6 +47,8 @@ my %OF_FILE = (
     'pdf/ocr.c'                       => { snprintf => ['%s'] },
     'pdf/walls.c'                     => { fail => ['%s'] },
     'pdf/watch.c'                     => { snprintf => ['%s'] },
+    'lib/store/redis_url.c'           => { fail => ['store redis: %s'] },
+    'lib/store/redis.c'               => { fail_down => ['store ... %s'] },
     'engine/run/fill.c'               => { warn => ['%s'] },
 );
 
@@ -56,14 +58,14 @@ my $LOOSE = qr{^http/|^lib/(?:api|base|document|store)/|^engine/run/(?:engine|sc
 # Texts that neither a client nor an administrator reads as an error: prompts, answers of 200,
 # SQL, configuration, help of metrics, and parts of the sentence around them.
 my $OTHER_FILE = qr{^http/(?:api/robobrain/(?:ask_text\.h|session\.c)|status/status\.c|conf/text\.c)
-                    |^lib/(?:document/(?:prompt\.h|pick\.c|frame\.c|reader_ocr\.c)|store/(?:sql|db)\.c|api/metrics\.c)}x;
+                    |^lib/(?:document/(?:prompt\.h|pick\.c|frame\.c|reader_ocr\.c)|store/(?:sql|db|redis_lua)\.c|api/metrics\.c)}x;
 my @OTHER = (
     qr/^(?:thread_pool [^ ]+ thr|upstream |server |proxy_pass )/,   # generated configuration
     qr/^(?:SELECT|INSERT|DELETE|UPDATE|CREATE|PRAGMA|BEGIN)\b/,
     qr/^(?:PDF processed|PDF uploaded|Memory cleaned up|No relevant context|No document context)/,
     qr/^(?:No memory for ?|no plain file|not a number)$/,         # parts of others
     qr/^encoder m/,                                             # a part of the plan
-    qr/^Success: |^vlm: a thread works/,
+    qr/^Success: |^vlm: a thread works|^ERR Error running/,
     qr/^(?:Process as general query|Fallback to general|Execute the query as)/,
 );
 
