@@ -502,6 +502,8 @@ install: module $(O)/vlm
 	install -D -m 644 engine/cli/vlm.bash $(DESTDIR)/usr/share/bash-completion/completions/vlm
 	install -m 644 LICENSE CHANGELOG.md $(DESTDIR)/usr/share/doc/nginx-vlm/
 	install -m 644 $(wildcard conf/*.conf) $(DESTDIR)/usr/share/doc/nginx-vlm/conf/
+	for d in grafana kubernetes opentelemetry prometheus; do \
+	    install -D -m 644 -t $(DESTDIR)/usr/share/doc/nginx-vlm/conf/$$d conf/$$d/* || exit 1; done
 	install -D -m 644 conf/systemd/nginx.service.d/vlm.conf \
 	    $(DESTDIR)/usr/share/doc/nginx-vlm/conf/nginx.service.d/vlm.conf
 	install -m 644 $(wildcard html/*) $(DESTDIR)/usr/share/nginx-vlm/html/

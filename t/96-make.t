@@ -94,7 +94,8 @@ is(system('make -s bench-programs >/dev/null 2>&1'), 0, 'the programs of make be
 is(system("make -s install DESTDIR=$there >/dev/null 2>&1"), 0, 'make install succeeds');
 ok(-s "$there/usr/$_", "make install has $_")
     for qw(lib/nginx/modules/ngx_http_vlm_module.so share/nginx-vlm/html/page.css
-           share/doc/nginx-vlm/LICENSE share/doc/nginx-vlm/conf/minimal.conf bin/vlm share/man/man1/vlm.1
+           share/doc/nginx-vlm/LICENSE share/doc/nginx-vlm/conf/minimal.conf share/doc/nginx-vlm/conf/grafana/dashboard.json
+           share/doc/nginx-vlm/conf/kubernetes/deployment.yaml bin/vlm share/man/man1/vlm.1
            libexec/nginx-vlm/vlm-pdf);
 like(do { local (@ARGV, $/) = "$there/usr/lib/nginx/modules/ngx_http_vlm_module.so"; <> }, qr{\0/usr/libexec/nginx-vlm/vlm-pdf\0},
      'the module looks for vlm-pdf where make install puts it');
