@@ -238,7 +238,7 @@ allow_opening(scmp_filter_ctx filter)
 
 #ifdef REGISTERS
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, reads,
-                            SCMP_A4(SCMP_CMP_EQ, PDF_OPEN_TAG));
+                            SCMP_A4(SCMP_CMP_EQ, PDF_OPEN_TAG, 0));
 #else
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, reads);
 #endif
