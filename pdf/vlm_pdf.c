@@ -26,6 +26,8 @@ static const char  USAGE[] =
 
 /* An allocation that fails is noted, because the libraries end the process in several ways. */
 
+#ifndef __SANITIZE_ADDRESS__               /* which has its own malloc() */
+
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
 extern void *__libc_realloc(void *p, size_t bytes);
@@ -61,6 +63,8 @@ realloc(void *p, size_t bytes)
 {
     return noted(__libc_realloc(p, bytes), bytes);
 }
+
+#endif
 
 
 /* ---- the command line --------------------------------------------------------------------- */

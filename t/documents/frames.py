@@ -7,7 +7,8 @@ import subprocess
 import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HELPER = os.path.join(ROOT, "build", "vlm-pdf")
+BUILD = os.environ.get("HTTP_BUILD", "build")
+HELPER = os.path.join(ROOT, BUILD, "vlm-pdf")
 INFO, PAGE, PICTURE, ERROR, END, KILLED, DENIED = range(1, 8)
 
 

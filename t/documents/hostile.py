@@ -193,6 +193,9 @@ def answers(function, seconds, megabytes, drawn=False):
     """The only ones that are right: a file that takes long may be ended by either of two clocks."""
     right = [(drawn and UNDRAWN.get(function)) or ATTACKS[function]]
 
+    if right == [FULL] and not megabytes:
+        right = [PAGE]
+
     if function in SLOW and seconds < 60:
         right.append(LATE)
 
