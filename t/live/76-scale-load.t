@@ -1,5 +1,5 @@
-# Tests a front and three nodes under load for some seconds, by t/scale: a node is killed and
-# started, another drained, removed and added; no request is lost, and each session has its
+# Tests a front and three nodes that share a Redis under load for some seconds, by t/scale: a node is
+# killed and started, another drained, removed and added; no request is lost, and each session has its
 # questions once and in order.
 
 use strict;
@@ -7,7 +7,7 @@ use warnings;
 
 use Test::More;
 
-my $said = `t/scale --seconds 8 2>&1`;
+my $said = `t/scale --seconds 6 --redis 2>&1`;
 
 is($?, 0, 't/scale is content') or diag($said);
 like($said, qr/^killed 1, started 1, drained 1, stopped 1, removed 1, added 1$/m, 'all was done to nodes');
