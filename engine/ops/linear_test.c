@@ -28,6 +28,8 @@ typedef struct {
     vlm_kind_t       kind;
     uint32_t         N, K;
     float           *rows;             /* [N][K] */
+    void            *q;                /* quantised rows, or NULL */
+    float           *scale;            /* [N], of quantised rows */
     uint32_t         T;
     float           *x;                /* [T][K] */
     float           *bias;             /* [N] or NULL */
@@ -53,6 +55,8 @@ open_rows(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind,
     s->x = vlm_aligned((size_t) T * K * sizeof(float));
     vlm_parity_fill(s->rows, N, K, kind, seed);
     vlm_parity_fill(s->x, T, K, kind, seed + 1);
+    s->scale = vlm_takes_int8(type) ? malloc(N * sizeof(float)) : NULL;
+    s->q = vlm_quantised_rows(type, N, K, s->rows, s->scale);
     s->bias = (N + K + epilogue) % 2 == 0 ? floats(N, VLM_RANDOM, seed + 2) : NULL;
 
     (void) snprintf(s->name, sizeof(s->name), "%s, epilogue %d, kind %d, N %u, K %u%s",
@@ -73,30 +77,64 @@ static void
 close_shape(shape_t *s)
 {
     free(s->rows);
+    free(s->q);
+    free(s->scale);
     free(s->x);
     free(s->bias);
 }
 
 
+/* A shape's matrix and rows as a set has them: packed once for products of many numbers of rows. */
+typedef struct {
+    const vlm_kernels_t  *k;
+    vlm_linear_t          w;
+    vlm_activations_t     a;
+} packed_t;
+
+
+static void
+open_packed(packed_t *p, const shape_t *s, const vlm_kernels_t *k)
+{
+    p->k = k;
+    vlm_packed_rows(&p->w, k, s->type, s->epilogue, s->N, s->K,
+                    s->q == NULL ? (const void *) s->rows : s->q, s->scale, s->bias);
+    vlm_activations_open(&p->a, k, s->x, s->T, s->K);
+}
+
+
+static void
+close_packed(packed_t *p)
+{
+    free(p->w.w);
+    vlm_activations_close(&p->a);
+}
+
+
 /* y of rows [first, first + T), which for VLM_ADD begin as something. */
+static float *
+multiply_packed(const packed_t *p, const shape_t *s, uint32_t first, uint32_t T)
+{
+    float   *y;
+    size_t   out;
+
+    out = vlm_linear_out(&p->w);
+    y = floats(s->T * out, VLM_RANDOM, 5);
+    memmove(y, y + first * out, T * out * sizeof(float));
+    vlm_product(p->k, &p->w, &p->a, first, T, y);
+
+    return y;
+}
+
+
 static float *
 multiply(const shape_t *s, const vlm_kernels_t *k, uint32_t first, uint32_t T)
 {
-    float              *y;
-    size_t              out;
-    vlm_linear_t        w;
-    vlm_activations_t   a;
+    float     *y;
+    packed_t   p;
 
-    vlm_packed_open(&w, k, s->type, s->epilogue, s->N, s->K, s->rows, s->bias);
-    vlm_activations_open(&a, k, s->x, s->T, s->K);
-
-    out = vlm_linear_out(&w);
-    y = floats(s->T * out, VLM_RANDOM, 5);
-    memmove(y, y + first * out, T * out * sizeof(float));
-    vlm_product(k, &w, &a, first, T, y);
-
-    vlm_packed_close(&w);
-    vlm_activations_close(&a);
+    open_packed(&p, s, k);
+    y = multiply_packed(&p, s, first, T);
+    close_packed(&p);
 
     return y;
 }
@@ -116,18 +154,23 @@ compare_sets(const shape_t *s)
     char      what[256];
     float    *want, *got;
     size_t    out;
+    packed_t  p;
     uint32_t  i, T;
 
     out = outputs(s);
     want = multiply(s, &plain, 0, MAX_T);
 
     for (i = 0; i < n_faster; i++) {
+        open_packed(&p, s, &faster[i]);
+
         for (T = 1; T <= MAX_T; T++) {
-            got = multiply(s, &faster[i], 0, T);
+            got = multiply_packed(&p, s, 0, T);
             (void) snprintf(what, sizeof(what), "%s, %s, T %u", faster[i].name, s->name, T);
             check_bits(got, want, T * out, what);
             free(got);
         }
+
+        close_packed(&p);
     }
 
     free(want);
@@ -154,7 +197,7 @@ each_shape(shape_fn fn, vlm_type_t type)
                     }
 
                     if (type == VLM_INT4 && (n + k + epilogue + kind) % 4 != 0) {
-                        continue;      /* its rows are slow to make */
+                        continue;      /* its rows are slow to quantise */
                     }
 
                     open_shape(&s, type, epilogue, kind, N[n], K[k]);
@@ -206,6 +249,7 @@ compare_many_rows(vlm_type_t type)
     char                   what[256];
     float                 *want, *got;
     shape_t                s;
+    packed_t               p;
     uint32_t               i, n, t, kind, epilogue;
     static const uint32_t  T[] = { 11, 12, 15, 16, 17, 31, 33, 48, 255, 257, 300 };
     static const uint32_t  N[] = { 2, 64, 130 };
@@ -223,12 +267,16 @@ compare_many_rows(vlm_type_t type)
         want = multiply(&s, &plain, 0, 300);
 
         for (i = 0; i < n_faster; i++) {
+            open_packed(&p, &s, &faster[i]);
+
             for (t = 0; t < COUNT(T); t++) {
-                got = multiply(&s, &faster[i], 0, T[t]);
+                got = multiply_packed(&p, &s, 0, T[t]);
                 (void) snprintf(what, sizeof(what), "%s, %s, T %u", faster[i].name, s.name, T[t]);
                 check_bits(got, want, T[t] * outputs(&s), what);
                 free(got);
             }
+
+            close_packed(&p);
         }
 
         free(want);
@@ -261,6 +309,7 @@ compare_alone(const shape_t *s)
     float                *all, *one, *x;
     size_t                out;
     shape_t               other;
+    packed_t              p;
     uint32_t              i, t;
     const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
                                                 &faster[3] };
@@ -268,14 +317,17 @@ compare_alone(const shape_t *s)
     out = outputs(s);
 
     for (i = 0; i < 1 + n_faster; i++) {
-        all = multiply(s, sets[i], 0, s->T);
+        open_packed(&p, s, sets[i]);
+        all = multiply_packed(&p, s, 0, s->T);
 
         for (t = 0; t < s->T; t++) {
             (void) snprintf(what, sizeof(what), "%s, %s, row %u alone", sets[i]->name, s->name, t);
-            one = multiply(s, sets[i], t, 1);
+            one = multiply_packed(&p, s, t, 1);
             check_bits(one, all + t * out, out, what);
             free(one);
         }
+
+        close_packed(&p);
 
         x = floats((size_t) s->T * s->K, VLM_MAXIMA, 7);
         memcpy(x + 4 * (size_t) s->K, s->x + 4 * (size_t) s->K, s->K * sizeof(float));

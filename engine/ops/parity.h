@@ -83,36 +83,59 @@ vlm_aligned(uint64_t bytes)
 }
 
 
-/* rows [N][K] packed as this set of kernels wants them; bias [N] or NULL, not copied. */
-static inline void
-vlm_packed_open(vlm_linear_t *w, const vlm_kernels_t *k, vlm_type_t type, vlm_epilogue_t epilogue,
-                uint32_t N, uint32_t K, const float *rows, float *bias)
+/* rows [N][K] in the form of a type, with scale [N]; NULL: it has no other form than floats. */
+static inline void *
+vlm_quantised_rows(vlm_type_t type, uint32_t N, uint32_t K, const float *rows, float *scale)
 {
     uint8_t             *q;
     uint32_t             n;
     const vlm_format_t  *f = vlm_format_of(type);
 
+    if (f->quantise == NULL) {
+        return NULL;
+    }
+
+    q = malloc((size_t) N * vlm_format_row(f, K));
+
+    for (n = 0; n < N; n++) {
+        f->quantise(rows + (size_t) n * K, K, q + (size_t) n * vlm_format_row(f, K), scale + n);
+    }
+
+    return q;
+}
+
+
+/* Rows packed as this set of kernels wants them: floats, or quantised with scale [N], not copied. */
+static inline void
+vlm_packed_rows(vlm_linear_t *w, const vlm_kernels_t *k, vlm_type_t type, vlm_epilogue_t epilogue,
+                uint32_t N, uint32_t K, const void *rows, float *scale, float *bias)
+{
     memset(w, 0, sizeof(*w));
     w->type = type;
     w->epilogue = epilogue;
     w->N = N;
     w->K = K;
+    w->scale = scale;
     w->bias = bias;
     w->w = vlm_aligned(k->packed_bytes(type, N, K));
+    k->pack(w, 0, N, rows);
+}
 
-    if (f->quantise == NULL) {
-        k->pack(w, 0, N, rows);
-        return;
+
+/* The same of floats whatever the type; bias [N] or NULL, not copied. */
+static inline void
+vlm_packed_open(vlm_linear_t *w, const vlm_kernels_t *k, vlm_type_t type, vlm_epilogue_t epilogue,
+                uint32_t N, uint32_t K, const float *rows, float *bias)
+{
+    void   *q;
+    float  *scale = NULL;
+
+    if (vlm_format_of(type)->quantise != NULL) {
+        scale = malloc(N * sizeof(float));
     }
 
-    w->scale = malloc(N * sizeof(float));
-    q = malloc((size_t) N * vlm_format_row(f, K));
-
-    for (n = 0; n < N; n++) {
-        f->quantise(rows + (size_t) n * K, K, q + (size_t) n * vlm_format_row(f, K), w->scale + n);
-    }
-
-    k->pack(w, 0, N, q);
+    q = vlm_quantised_rows(type, N, K, rows, scale);
+    vlm_packed_rows(w, k, type, epilogue, N, K, q == NULL ? (const void *) rows : q, scale, bias);
     free(q);
 }
 
