@@ -371,7 +371,7 @@ static __device__ __forceinline__ void
 vlm_mma_s8(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 {
 #if VLM_ARCH >= 800 && defined(VLM_EMU)
-    vlm_emu_mma_s8(VLM_HERE("vlm_mma_s8"), c, a, b);
+    vlm_emu_mma(VLM_HERE("vlm_mma_s8"), vlm_emu_meet_s8, c, a, b);
 #elif VLM_ARCH >= 800
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -395,7 +395,7 @@ static __device__ __forceinline__ void
 vlm_mma_bf16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 {
 #ifdef VLM_EMU
-    vlm_emu_mma_bf16(VLM_HERE("vlm_mma_bf16"), c, a, b);
+    vlm_emu_mma(VLM_HERE("vlm_mma_bf16"), vlm_emu_meet_bf16, c, a, b);
 #elif VLM_ARCH >= 800
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

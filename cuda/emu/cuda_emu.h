@@ -230,9 +230,41 @@ atomicInc(unsigned *p, unsigned most)
 
 /*
  * D = A B + C of a warp; the comments at vlm_mma_* in common.cuh say which lane has which elements.
+ * A lane's registers are copied here, where sanitizers see the kernel's arrays: the products
+ * themselves are compiled without them.
  */
-void vlm_emu_mma_s8(vlm_place_t at, int *c, const unsigned *a, const unsigned *b);
-void vlm_emu_mma_s8_small(vlm_place_t at, int *c, unsigned a, unsigned b);
-void vlm_emu_mma_bf16(vlm_place_t at, float *c, const unsigned *a, const unsigned *b);
+typedef struct {
+    unsigned  a[4], b[2], c[4];
+} vlm_lane_t;
+
+void vlm_emu_meet_s8(vlm_place_t at, vlm_lane_t *lane);
+void vlm_emu_meet_s8_small(vlm_place_t at, vlm_lane_t *lane);      /* a[0], b[0], c[0] and c[1] */
+void vlm_emu_meet_bf16(vlm_place_t at, vlm_lane_t *lane);
+
+
+template <class T>
+static inline void
+vlm_emu_mma(vlm_place_t at, void (*meet)(vlm_place_t, vlm_lane_t *), T *c, const unsigned *a,
+            const unsigned *b)
+{
+    vlm_lane_t  lane;
+
+    memcpy(lane.a, a, sizeof(lane.a));
+    memcpy(lane.b, b, sizeof(lane.b));
+    memcpy(lane.c, c, sizeof(lane.c));
+    meet(at, &lane);
+    memcpy(c, lane.c, sizeof(lane.c));
+}
+
+
+static inline void
+vlm_emu_mma_s8_small(vlm_place_t at, int *c, unsigned a, unsigned b)
+{
+    vlm_lane_t  lane = { { a }, { b }, { 0 } };
+
+    memcpy(lane.c, c, 2 * sizeof(int));
+    vlm_emu_meet_s8_small(at, &lane);
+    memcpy(c, lane.c, 2 * sizeof(int));
+}
 
 #endif

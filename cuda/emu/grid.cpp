@@ -16,18 +16,23 @@
 #define MAX_ARRAYS   32                /* shared ones of a kernel */
 #define WARPS        (VLM_EMU_THREADS / WARP)
 #define PAGE         4096
+#define NONE         UINT32_MAX
 
 typedef enum { RUNS, MEETS, AT_BARRIER, HAS_LEFT, STATES } state_t;
 
 typedef struct {
     vlm_fibre_t   fibre;
     vlm_uint3_t   index;
-    state_t       state;
     unsigned      mask;                /* MEETS */
-    vlm_meet_fn   meet;
-    void         *mine;
     vlm_place_t   at;                  /* MEETS, AT_BARRIER */
 } thread_t;
+
+typedef struct {                       /* of lanes of a warp that wait for others of their mask */
+    unsigned      mask, here;          /* here: 0 is no meeting */
+    vlm_meet_fn   meet;
+    vlm_place_t   at;
+    void         *lane[WARP];          /* the value of each that is here */
+} meeting_t;
 
 typedef struct {
     const void  *key;
@@ -38,9 +43,17 @@ typedef struct {
 vlm_indices_t  vlm_emu;
 
 static thread_t     threads[VLM_EMU_THREADS];
+static uint8_t      state_of[VLM_EMU_THREADS]; /* a state_t each */
 static unsigned     n_threads, current;
 static unsigned     in_state[WARPS][STATES];   /* how many threads of a warp */
+static unsigned     in_all[STATES];
+static meeting_t    meetings[WARPS][WARP];
+static unsigned     n_meetings[WARPS];
 static vlm_fibre_t  host;
+static unsigned     round_first, round_left;   /* warps whose turn is still to come */
+static struct {                                /* of a warp's lanes */
+    unsigned  warp, start, stride, lane;       /* lane: how many had their turn */
+} turn;
 static char        *stacks;
 static array_t      arrays[MAX_ARRAYS];
 static unsigned     n_arrays;
@@ -82,13 +95,39 @@ poison(void)
 /* ---- a thread's side ---------------------------------------------------------------------- */
 
 static void
+count_state(unsigned warp, state_t before, state_t now, unsigned n)
+{
+    in_state[warp][before] -= n;
+    in_state[warp][now] += n;
+    in_all[before] -= n;
+    in_all[now] += n;
+}
+
+
+static void
 set_state(unsigned thread, state_t now)
 {
-    thread_t  *t = &threads[thread];
+    count_state(thread / WARP, static_cast<state_t>(state_of[thread]), now, 1);
+    state_of[thread] = now;
+}
 
-    in_state[thread / WARP][t->state]--;
-    in_state[thread / WARP][now]++;
-    t->state = now;
+
+/* The thread that runs next, or NONE: the host decides, since no thread can run. */
+static unsigned  next_thread(void);
+
+
+/* Has that thread run, or the host. */
+static vlm_fibre_t *
+fibre_of(unsigned thread)
+{
+    if (thread == NONE) {
+        return &host;
+    }
+
+    current = thread;
+    vlm_emu.thread = threads[thread].index;
+
+    return &threads[thread].fibre;
 }
 
 
@@ -101,18 +140,24 @@ run_kernel(void)
 
     t = &threads[current];
     set_state(current, HAS_LEFT);
-    vlm_fibre_leave(&t->fibre, &host);
+    vlm_fibre_leave(&t->fibre, fibre_of(next_thread()));
 }
 
 
+/* Threads switch to each other: the host is entered when a block has ended or cannot go on. */
 static void
 wait_here(state_t why, vlm_place_t at)
 {
-    thread_t  *t = &threads[current];
+    thread_t     *t = &threads[current];
+    vlm_fibre_t  *next;
 
     set_state(current, why);
     t->at = at;
-    vlm_fibre_switch(&t->fibre, &host);
+    next = fibre_of(next_thread());
+
+    if (next != &t->fibre) {
+        vlm_fibre_switch(&t->fibre, next);
+    }
 }
 
 
@@ -151,65 +196,74 @@ same_place(vlm_place_t a, vlm_place_t b)
 }
 
 
-/* All lanes of the mask are here: lane [32] has the value of each, and they go on. */
-static int
-all_meet(unsigned mask, vlm_meet_fn meet, void **lane, vlm_place_t at)
+/* The meeting of a warp that has this mask, purpose and place; a new one if there is none. */
+static meeting_t *
+find_meeting(unsigned warp, unsigned mask, vlm_meet_fn meet, vlm_place_t at)
 {
-    unsigned   i, first;
-    thread_t  *t;
+    unsigned    i;
+    meeting_t  *m, *unused;
 
-    first = current - current % WARP;
+    for (unused = nullptr, i = 0; i < n_meetings[warp]; i++) {
+        m = &meetings[warp][i];
 
-    if (in_state[current / WARP][MEETS] + 1 < static_cast<unsigned>(__builtin_popcount(mask))) {
-        return 0;
+        if (m->here == 0) {
+            unused = m;
+
+        } else if (m->mask == mask && m->meet == meet && same_place(m->at, at)) {
+            return m;
+        }
     }
+
+    m = unused == nullptr ? &meetings[warp][n_meetings[warp]++] : unused;
+    m->mask = mask;
+    m->here = 0;
+    m->meet = meet;
+    m->at = at;
+    memset(m->lane, 0, sizeof(m->lane));
+
+    return m;
+}
+
+
+/* All lanes of the mask are here: the others, which wait, go on. */
+static void
+end_meeting(meeting_t *m, unsigned warp, unsigned me)
+{
+    unsigned  i;
+
+    m->meet(m->lane);
+    m->here = 0;
 
     for (i = 0; i < WARP; i++) {
-        t = &threads[first + i];
-        lane[i] = nullptr;
-
-        if ((mask >> i & 1) == 0 || first + i == current) {
-            continue;
-        }
-
-        if (first + i >= n_threads || t->state != MEETS || t->mask != mask || t->meet != meet
-            || !same_place(t->at, at))
-        {
-            return 0;
-        }
-
-        lane[i] = t->mine;
-    }
-
-    for (i = 0; i < WARP; i++) {
-        if (lane[i] != nullptr) {
-            set_state(first + i, RUNS);
+        if (i != me && (m->mask >> i & 1) != 0) {
+            state_of[warp * WARP + i] = RUNS;
         }
     }
 
-    return 1;
+    count_state(warp, MEETS, RUNS, static_cast<unsigned>(__builtin_popcount(m->mask)) - 1);
 }
 
 
 void
 vlm_emu_meet(unsigned mask, vlm_meet_fn meet, void *mine, vlm_place_t at)
 {
-    void      *lane[WARP];
-    thread_t  *t = &threads[current];
+    unsigned    warp = current / WARP, me = current % WARP;
+    meeting_t  *m;
 
-    if ((mask >> current % WARP & 1) == 0) {
+    if ((mask >> me & 1) == 0) {
         vlm_emu_fault(at, "a lane waits for others, and is not in the mask itself");
     }
 
-    if (all_meet(mask, meet, lane, at)) {
-        lane[current % WARP] = mine;
-        meet(lane);
+    m = find_meeting(warp, mask, meet, at);
+    m->lane[me] = mine;
+    m->here |= 1u << me;
+
+    if (m->here == mask) {
+        end_meeting(m, warp, me);
         return;
     }
 
-    t->mask = mask;
-    t->meet = meet;
-    t->mine = mine;
+    threads[current].mask = mask;
     wait_here(MEETS, at);
 }
 
@@ -341,7 +395,7 @@ report_stuck(void)
     thread_t  *t;
 
     for (left = 0, i = 0; i < n_threads; i++) {
-        left += threads[i].state == HAS_LEFT;
+        left += state_of[i] == HAS_LEFT;
     }
 
     n = static_cast<size_t>(snprintf(report, sizeof(report), "block %u %u %u is divergent: %u of "
@@ -351,12 +405,12 @@ report_stuck(void)
     for (i = 0; i < n_threads && n < sizeof(report) - 1; i++) {
         t = &threads[i];
 
-        if (t->state == HAS_LEFT) {
+        if (state_of[i] == HAS_LEFT) {
             continue;
         }
 
         for (j = 0; j < i; j++) {
-            if (threads[j].state != HAS_LEFT && same_place(threads[j].at, t->at)) {
+            if (state_of[j] != HAS_LEFT && same_place(threads[j].at, t->at)) {
                 break;
             }
         }
@@ -366,52 +420,45 @@ report_stuck(void)
         }
 
         for (count = 0, j = i; j < n_threads; j++) {
-            count += threads[j].state != HAS_LEFT && same_place(threads[j].at, t->at);
+            count += state_of[j] != HAS_LEFT && same_place(threads[j].at, t->at);
         }
 
         n += static_cast<size_t>(snprintf(report + n, sizeof(report) - n,
                                           "; %u, thread %u first, wait at %s:%d (%s, mask %08x)",
                                           count, i, t->at.file, t->at.line, t->at.what,
-                                          t->state == MEETS ? t->mask : 0xffffffffu));
+                                          state_of[i] == MEETS ? t->mask : 0xffffffffu));
     }
 
     failed = 1;
 }
 
 
+/* Begins a warp's turn: its lanes that can run do, in some order. */
 static void
-run_thread(unsigned i)
+begin_turn(unsigned warp)
 {
-    current = i;
-    vlm_emu.thread = threads[i].index;
-    vlm_fibre_switch(&host, &threads[i].fibre);
+    turn.warp = warp;
+    turn.start = chance(WARP);
+    turn.stride = 2 * chance(WARP / 2) + 1;
+    turn.lane = 0;
 }
 
 
-/* Lanes of a warp that can run, in some order; 0 if there were none. */
-static int
-run_warp(unsigned warp)
+/* The next lane of the warp whose turn it is, or NONE. */
+static unsigned
+next_lane(void)
 {
-    int       ran;
-    unsigned  i, lane, start, stride;
+    unsigned  i;
 
-    if (in_state[warp][RUNS] == 0) {
-        return 0;
-    }
+    while (turn.lane < WARP) {
+        i = turn.warp * WARP + (turn.start + turn.lane++ * turn.stride) % WARP;
 
-    start = chance(WARP);
-    stride = 2 * chance(WARP / 2) + 1;
-
-    for (ran = 0, i = 0; i < WARP && !failed; i++) {
-        lane = warp * WARP + (start + i * stride) % WARP;
-
-        if (lane < n_threads && threads[lane].state == RUNS) {
-            run_thread(lane);
-            ran = 1;
+        if (i < n_threads && state_of[i] == RUNS) {
+            return i;
         }
     }
 
-    return ran;
+    return NONE;
 }
 
 
@@ -421,8 +468,12 @@ release_barrier(void)
 {
     unsigned  i;
 
+    if (in_all[AT_BARRIER] != n_threads) {
+        return 0;
+    }
+
     for (i = 0; i < n_threads; i++) {
-        if (threads[i].state != AT_BARRIER || !same_place(threads[i].at, threads[0].at)) {
+        if (!same_place(threads[i].at, threads[0].at)) {
             return 0;
         }
     }
@@ -435,14 +486,36 @@ release_barrier(void)
 }
 
 
-static int
-all_have_left(void)
+/* Warps have their turns in rounds, which begin anywhere and may end early: some are ahead. */
+static unsigned
+next_thread(void)
 {
-    unsigned  i;
+    unsigned  i, n_warps = (n_threads + WARP - 1) / WARP;
 
-    for (i = 0; i < n_threads && threads[i].state == HAS_LEFT; i++) { /* void */ }
+    for ( ;; ) {
+        if ((i = next_lane()) != NONE) {
+            return i;
+        }
 
-    return i == n_threads;
+        if (round_left > 0 && chance(4) == 0) {
+            round_left = 0;
+        }
+
+        if (round_left == 0) {
+            if (in_all[RUNS] == 0 && !release_barrier()) {
+                return NONE;
+            }
+
+            round_first = chance(n_warps);
+            round_left = n_warps;
+        }
+
+        i = (round_first + n_warps - round_left--) % n_warps;
+
+        if (in_state[i][RUNS] > 0) {
+            begin_turn(i);
+        }
+    }
 }
 
 
@@ -453,9 +526,15 @@ make_threads(vlm_uint3_t size)
     unsigned  i;
 
     memset(in_state, 0, sizeof(in_state));
+    memset(in_all, 0, sizeof(in_all));
+    memset(state_of, RUNS, n_threads);
+    in_all[RUNS] = n_threads;
+
+    for (i = 0; i < WARPS; i++) {
+        n_meetings[i] = 0;
+    }
 
     for (i = 0; i < n_threads; i++) {
-        threads[i].state = RUNS;
         in_state[i / WARP][RUNS]++;
         threads[i].index.x = i % size.x;
         threads[i].index.y = i / size.x % size.y;
@@ -469,39 +548,12 @@ make_threads(vlm_uint3_t size)
 static void
 run_block(void)
 {
-    int       ran;
-    unsigned  i, first, n_warps;
+    round_left = 0;
+    turn.lane = WARP;
+    vlm_fibre_switch(&host, fibre_of(next_thread()));
 
-    n_warps = (n_threads + WARP - 1) / WARP;
-
-    while (!failed) {
-        first = chance(n_warps);
-
-        for (ran = 0, i = 0; i < n_warps && !failed; i++) {
-            ran |= run_warp((first + i) % n_warps);
-
-            if (chance(4) == 0) {
-                break;                 /* some warps are ahead of others */
-            }
-        }
-
-        if (ran || failed) {
-            continue;
-        }
-
-        for (i = 0; i < n_threads && threads[i].state != RUNS; i++) { /* void */ }
-
-        if (i < n_threads) {
-            continue;                  /* one that this round did not reach */
-        }
-
-        if (all_have_left()) {
-            return;
-        }
-
-        if (!release_barrier()) {
-            report_stuck();
-        }
+    if (!failed && in_all[HAS_LEFT] != n_threads) {
+        report_stuck();
     }
 }
 

@@ -146,21 +146,15 @@ vlm_emu_shuffle_bits(vlm_place_t at, vlm_shuffle_t how, unsigned mask, uint64_t 
 #define COLUMNS  8
 #define BYTES    32
 
-typedef struct {
-    void            *c;                /* 4 int or float */
-    const unsigned  *a, *b;
-} mma_t;
-
-
 template <class E>
 static void
 gather(void **lane, E (&a)[ROWS][BYTES / sizeof(E)], E (&b)[COLUMNS][BYTES / sizeof(E)])
 {
-    int           i, r, g, t;
-    const mma_t  *m;
+    int                i, r, g, t;
+    const vlm_lane_t  *m;
 
     for (i = 0; i < WARP; i++) {
-        m = static_cast<const mma_t *>(lane[i]);
+        m = static_cast<const vlm_lane_t *>(lane[i]);
         g = i / 4;
         t = 4 * (i % 4) / sizeof(E);
 
@@ -180,14 +174,12 @@ template <class T>
 static void
 put_to_lanes(void **lane, const T (&sum)[ROWS][COLUMNS])
 {
-    int   i, r;
-    T    *c;
+    int  i, r;
 
     for (i = 0; i < WARP; i++) {
-        c = static_cast<T *>(static_cast<mma_t *>(lane[i])->c);
-
         for (r = 0; r < 4; r++) {
-            c[r] = sum[i / 4 + 8 * (r / 2)][i % 4 * 2 + r % 2];
+            static_cast<vlm_lane_t *>(lane[i])->c[r] =
+                vlm_emu_bits<unsigned>(sum[i / 4 + 8 * (r / 2)][i % 4 * 2 + r % 2]);
         }
     }
 }
@@ -197,14 +189,12 @@ template <class T>
 static void
 take_from_lanes(void **lane, T (&sum)[ROWS][COLUMNS])
 {
-    int       i, r;
-    const T  *c;
+    int  i, r;
 
     for (i = 0; i < WARP; i++) {
-        c = static_cast<const T *>(static_cast<mma_t *>(lane[i])->c);
-
         for (r = 0; r < 4; r++) {
-            sum[i / 4 + 8 * (r / 2)][i % 4 * 2 + r % 2] = c[r];
+            sum[i / 4 + 8 * (r / 2)][i % 4 * 2 + r % 2] =
+                vlm_emu_bits<T>(static_cast<vlm_lane_t *>(lane[i])->c[r]);
         }
     }
 }
@@ -240,57 +230,48 @@ meet_bf16(void **lane)
 static void
 meet_s8_small(void **lane)
 {
-    int           i, r, sum[8][8];
-    int          *c;
-    int8_t        a[8][16], b[8][16];
-    const mma_t  *m;
+    int                i, r, sum[8][8];
+    int8_t             a[8][16], b[8][16];
+    const vlm_lane_t  *m;
 
     for (i = 0; i < WARP; i++) {
-        m = static_cast<const mma_t *>(lane[i]);
-        c = static_cast<int *>(m->c);
+        m = static_cast<const vlm_lane_t *>(lane[i]);
 
         memcpy(&a[i / 4][4 * (i % 4)], m->a, 4);
         memcpy(&b[i / 4][4 * (i % 4)], m->b, 4);
 
         for (r = 0; r < 2; r++) {
-            sum[i / 4][i % 4 * 2 + r] = c[r];
+            sum[i / 4][i % 4 * 2 + r] = vlm_emu_bits<int>(m->c[r]);
         }
     }
 
     vlm_emu_product_s8_small(a, b, sum);
 
     for (i = 0; i < WARP; i++) {
-        c = static_cast<int *>(static_cast<mma_t *>(lane[i])->c);
-
         for (r = 0; r < 2; r++) {
-            c[r] = sum[i / 4][i % 4 * 2 + r];
+            static_cast<vlm_lane_t *>(lane[i])->c[r] =
+                vlm_emu_bits<unsigned>(sum[i / 4][i % 4 * 2 + r]);
         }
     }
 }
 
 
 void
-vlm_emu_mma_s8(vlm_place_t at, int *c, const unsigned *a, const unsigned *b)
+vlm_emu_meet_s8(vlm_place_t at, vlm_lane_t *lane)
 {
-    mma_t  mine = { c, a, b };
-
-    vlm_emu_meet(ALL, meet_s8, &mine, at);
+    vlm_emu_meet(ALL, meet_s8, lane, at);
 }
 
 
 void
-vlm_emu_mma_s8_small(vlm_place_t at, int *c, unsigned a, unsigned b)
+vlm_emu_meet_s8_small(vlm_place_t at, vlm_lane_t *lane)
 {
-    mma_t  mine = { c, &a, &b };
-
-    vlm_emu_meet(ALL, meet_s8_small, &mine, at);
+    vlm_emu_meet(ALL, meet_s8_small, lane, at);
 }
 
 
 void
-vlm_emu_mma_bf16(vlm_place_t at, float *c, const unsigned *a, const unsigned *b)
+vlm_emu_meet_bf16(vlm_place_t at, vlm_lane_t *lane)
 {
-    mma_t  mine = { c, a, b };
-
-    vlm_emu_meet(ALL, meet_bf16, &mine, at);
+    vlm_emu_meet(ALL, meet_bf16, lane, at);
 }

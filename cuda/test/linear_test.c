@@ -31,6 +31,8 @@ typedef struct {
     normed_t         norm;             /* x is f32 with a gain, and a shift */
     float           *rows, *bias, *x, *gain, *shift, *before;
     float           *bound;            /* [T][out] */
+    void            *q;                /* rows, quantised once for all runs, and scale [N]; or NULL */
+    float           *scale;
     char             name[128];
 } case_t;
 
@@ -178,6 +180,8 @@ close_case(case_t *c)
     free(c->shift);
     free(c->before);
     free(c->bound);
+    free(c->q);
+    free(c->scale);
 }
 
 
@@ -192,7 +196,13 @@ run_on(side_t *s, const case_t *c, uint32_t first, uint32_t T, float *out)
 
     pair_reset();
     form = c->epilogue == VLM_ADD ? F32 : ACT;
-    w = put_matrix(s, c->type, c->epilogue, c->N, c->K, c->rows, c->bias);
+
+    if (c->q == NULL) {
+        w = put_matrix(s, c->type, c->epilogue, c->N, c->K, c->rows, c->bias);
+    } else {
+        w = put_quantised(s, c->type, c->epilogue, c->N, c->K, c->q, c->scale, c->bias);
+    }
+
     x = put_floats(s, c->x + (size_t) first * c->K, (size_t) T * c->K, c->norm ? F32 : ACT);
     y = put_floats(s, c->before + (size_t) first * c->out, (size_t) T * c->out, form);
 
@@ -232,6 +242,8 @@ compare(case_t *c)
     got = want + n;
     again = got + n;
 
+    c->scale = malloc(c->N * sizeof(float));
+    c->q = vlm_quantised_rows(c->type, c->N, c->K, c->rows, c->scale);
     run_on(&host, c, 0, c->T, want);
     add_rounding(c, want);
 
