@@ -31,8 +31,8 @@ typedef struct {
     normed_t         norm;             /* x is f32 with a gain, and a shift */
     float           *rows, *bias, *x, *gain, *shift, *before;
     float           *bound;            /* [T][out] */
-    void            *q;                /* rows, quantised once for all runs, and scale [N]; or NULL */
-    float           *scale;
+    void            *q;                /* quantised rows, for all runs; or NULL */
+    float           *scale;            /* [N], theirs */
     char             name[128];
 } case_t;
 

@@ -105,7 +105,7 @@ vlm_quantised_rows(vlm_type_t type, uint32_t N, uint32_t K, const float *rows, f
 }
 
 
-/* Rows packed as this set of kernels wants them: floats, or quantised with scale [N], not copied. */
+/* Rows packed as this set of kernels wants them: floats, or quantised; scale [N] is not copied. */
 static inline void
 vlm_packed_rows(vlm_linear_t *w, const vlm_kernels_t *k, vlm_type_t type, vlm_epilogue_t epilogue,
                 uint32_t N, uint32_t K, const void *rows, float *scale, float *bias)
