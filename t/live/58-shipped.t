@@ -16,6 +16,7 @@ my %TYPES = (css => qr{^text/css}, js => qr{^(?:application|text)/javascript}, s
 my @ROUTES = VLM::slurp('http/api/route.c') =~ /(?:HANDLER|DIALECT|THREAD|DOCUMENT|ngx_string)\("(\/[^"]*)"/g;
 my @ASKS = grep { !m{_lora_adapter$} }
            VLM::slurp('http/api/route.c') =~ /(?:DIALECT\(|\{ ngx_string\()"(\/[^"*]+)"\)?, \w*POST,[^}]*?&ngx_http/g;
+my @UPLOADS = VLM::slurp('http/api/route.c') =~ /DOCUMENT\("(\/[^"*]+)", POST/g;
 my $KEY = 'Bearer a-long-secret';
 
 my %all = Shipped::all();
@@ -23,6 +24,7 @@ my %all = Shipped::all();
 is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf scale-out-node.conf', 'the list of shipped configurations');
 cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
 cmp_ok(scalar @ASKS, '>', 10, 'the table of routes names those that ask the model');
+is(scalar @UPLOADS, 3, 'the table of routes names those that take documents');
 
 
 # Asks with curl, because one configuration has TLS; returns status, type and body.
@@ -182,21 +184,31 @@ for my $name ('full.conf', 'public.conf') {
     my $s = started($name, $all{$name}, "Authorization: $KEY");
     my $head = $s->dir . '/head';
 
-    for my $path (@ASKS) {
+    for my $path (@ASKS, @UPLOADS) {
         ask($s, "$path?[1-60]", '-d', '{}', '-D', $head, '-o', '/dev/null');
 
         my @answers = split /\r\n\r\n/, VLM::slurp($head);
         my @limited = grep { m{^HTTP/\S+ 429}m } @answers;
 
-        is(scalar @answers, 60, "$name: sixty questions at once, $path");
+        is(scalar @answers, 60, "$name: sixty requests at once, $path");
         cmp_ok(scalar @limited, '>', 20, 'most of them are too many');
         is(scalar(grep { /^Retry-After: \d+$/mi } map { s/\r//gr } @limited), scalar @limited,
            'the refusals have Retry-After');
     }
 
-    ask($s, "/api/health?[1-60]", '-D', $head, '-o', '/dev/null');
-    is(scalar(grep { m{^HTTP/\S+ 200}m } split /\r\n\r\n/, VLM::slurp($head)), 60,
-       'requests without the model are not limited');
+    for my $path ('/api/health', '/api/tasks') {
+        ask($s, "$path?[1-60]", '-D', $head, '-o', '/dev/null');
+        is(scalar(grep { m{^HTTP/\S+ 200}m } split /\r\n\r\n/, VLM::slurp($head)), 60,
+           'requests without the model are not limited');
+    }
+
+    ask($s, '/api/documents/x?[1-60]', '-D', $head, '-o', '/dev/null');
+    is(scalar(grep { m{^HTTP/\S+ 429}m } split /\r\n\r\n/, VLM::slurp($head)), 0,
+       'neither are looks at a document');
+
+    VLM::spew($s->dir . '/large', 'x' x (33 << 20));
+    is(ask($s, '/api/upload', '--data-binary', '@' . $s->dir . '/large')->{code}, 413, 'a body of 33 MB is refused');
+    unlink $s->dir . '/large';
     ok($s->stop, 'the server stops in time');
 }
 
