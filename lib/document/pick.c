@@ -2,6 +2,7 @@
 
 #include "document/pick.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,13 +144,44 @@ vlm_pick(vlm_source_t sources[VLM_PICK_MAX], vlm_pages_t mode, const vlm_piece_t
 }
 
 
+/* Do the words of a phrase follow each other in a question?  A 0 is any number. */
 static int
-has_term(const vlm_terms_t *terms, uint32_t hash)
+has_phrase(const uint32_t *asked, size_t n, const char *phrase)
 {
+    int        found;
+    size_t     i, m;
+    uint32_t  *words;
+
+    if (vlm_terms_list(&words, &m, phrase, strlen(phrase)) != 0) {
+        return 0;
+    }
+
+    for (i = 0, found = 0; i + m <= n && !found; i++) {
+        found = memcmp(asked + i, words, m * sizeof(*words)) == 0;
+    }
+
+    free(words);
+
+    return found;
+}
+
+
+/* "table 3", "in the table", "does the table show": a part of a page, not a piece of furniture. */
+static int
+has_part(const uint32_t *asked, size_t n, const char *name)
+{
+    char    phrase[64];
     size_t  i;
 
-    for (i = 0; i < terms->n; i++) {
-        if (terms->terms[i].hash == hash) {
+    static const char *const  forms[] = {
+        "%s 0", "in the %s", "in this %s", "from the %s", "%s show", "%s shows", "%s shown",
+        "%s says", "%s say", "%s on page", "%s on the page", "%s above", "%s below"
+    };
+
+    for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        (void) snprintf(phrase, sizeof(phrase), forms[i], name);
+
+        if (has_phrase(asked, n, phrase)) {
             return 1;
         }
     }
@@ -158,35 +190,44 @@ has_term(const vlm_terms_t *terms, uint32_t hash)
 }
 
 
+/* Phrases that mean nothing else, and names of parts of a page that are also those of others. */
 int
 vlm_pick_shows(const char *question, size_t bytes)
 {
-    int          rc;
-    size_t       i;
-    vlm_terms_t  asked, words;
+    int        rc;
+    size_t     i, n;
+    uint32_t  *asked;
 
-    static const char  shown[] =
-        "table tables figure figures fig chart charts graph graphs diagram diagrams plot picture "
-        "pictures image images photo photos photograph drawing drawings sketch map logo stamp seal "
-        "signature signatures signed handwriting handwritten layout look looks colour color "
-        "tabelle abbildung bild diagramm unterschrift tableau image schéma signature tabla gráfico "
-        "imagen firma तालिका चित्र हस्ताक्षर 表格 图表 图片 图像 照片 签名 印章";
+    static const char *const  phrases[] = {
+        "chart", "charts", "graph", "graphs", "diagram", "diagrams", "picture", "pictures", "photo",
+        "photos", "photograph", "photographs", "illustration", "screenshot", "sketch", "logo",
+        "signature", "signatures", "who signed", "signed by", "handwriting", "handwritten",
+        "a stamp", "stamp on", "stamped", "official seal", "company seal", "wax seal",
+        "on the map", "a map of", "on the image", "on the drawing", "page layout", "layout of",
+        "look like", "looks like", "what colour", "which colour", "what color", "which color",
+        "tabelle", "abbildung", "bild", "diagramm", "unterschrift",
+        "le tableau", "du tableau", "tableau 0", "l'image", "schéma", "la tabla", "tabla 0",
+        "gráfico", "imagen", "la firma", "तालिका", "चित्र", "हस्ताक्षर",
+        "表格", "图表", "图片", "图像", "照片", "签名", "印章"
+    };
+    static const char *const  names[] = {
+        "table", "tables", "figure", "figures", "fig", "map", "maps", "plot", "plots", "image",
+        "images", "drawing", "drawings", "stamp"
+    };
 
-    if (vlm_terms_of(&asked, question, bytes) != 0) {
+    if (vlm_terms_list(&asked, &n, question, bytes) != 0) {
         return 0;
     }
 
-    if (vlm_terms_of(&words, shown, sizeof(shown) - 1) != 0) {
-        free(asked.terms);
-        return 0;
+    for (i = 0, rc = 0; i < sizeof(phrases) / sizeof(phrases[0]) && !rc; i++) {
+        rc = has_phrase(asked, n, phrases[i]);
     }
 
-    for (i = 0, rc = 0; i < words.n && !rc; i++) {
-        rc = has_term(&asked, words.terms[i].hash);
+    for (i = 0; i < sizeof(names) / sizeof(names[0]) && !rc; i++) {
+        rc = has_part(asked, n, names[i]);
     }
 
-    free(asked.terms);
-    free(words.terms);
+    free(asked);
 
     return rc;
 }

@@ -58,7 +58,11 @@ size_t vlm_pick(vlm_source_t sources[VLM_PICK_MAX], vlm_pages_t mode, const vlm_
 size_t vlm_pick_pieces(vlm_source_t sources[VLM_PICK_MAX], size_t k, const vlm_piece_t *pieces,
     const double *scores, size_t n);
 
-/* Does a question ask for what text does not show: a table, a figure, a signature ...? */
+/*
+ * Does a question ask for what text does not show: a chart, a signature, what a thing looks like?
+ * A word that also names other things has to stand in a phrase about a page: "table 3", "in the
+ * table", "what does the map show", but not "the seal of the pump", "Where do I look?".
+ */
 int vlm_pick_shows(const char *question, size_t bytes);
 
 /*

@@ -17,11 +17,15 @@
 #define SINGLE  2                          /* a first character of a script without spaces */
 #define PAIR    3
 
+#define NUMBER  0                          /* the one hash of words that begin with a digit */
+
 /* Terms as they are found; a run is what the latest characters belong to. */
 typedef struct {
     uint32_t  *hashes;
     size_t     n, room;
     int        run;
+    int        numbers;                    /* 1: they have one hash */
+    int        number;                     /* the word begins with a digit */
     uint32_t   hash;                       /* of a word so far */
     uint32_t   last;                       /* the character before this, of an unspaced script */
 } found_t;
@@ -79,7 +83,11 @@ end_run(found_t *f)
 
     f->run = NONE;
 
-    return run == WORD ? add(f, f->hash) : run == SINGLE ? add(f, hash_of(f->last)) : 0;
+    if (run == WORD) {
+        return add(f, f->numbers && f->number ? NUMBER : f->hash);
+    }
+
+    return run == SINGLE ? add(f, hash_of(f->last)) : 0;
 }
 
 
@@ -132,6 +140,7 @@ add_code(found_t *f, uint32_t code)
         }
 
         f->run = WORD;
+        f->number = code >= '0' && code <= '9';
         f->hash = hash_of(code);
 
         return 0;
@@ -212,6 +221,23 @@ vlm_terms_of(vlm_terms_t *terms, const char *text, size_t bytes)
 
     terms->length = f.n;
     free(f.hashes);
+
+    return 0;
+}
+
+
+int
+vlm_terms_list(uint32_t **hashes, size_t *n, const char *text, size_t bytes)
+{
+    found_t  f = { .numbers = 1 };
+
+    if (find(&f, text, bytes)) {
+        free(f.hashes);
+        return -1;
+    }
+
+    *hashes = f.hashes;
+    *n = f.n;
 
     return 0;
 }

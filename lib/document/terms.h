@@ -28,6 +28,12 @@ typedef struct {
 int vlm_terms_of(vlm_terms_t *terms, const char *text, size_t bytes);
 
 /*
+ * The same terms as they follow each other: *hashes [*n], which the caller frees.  All words that
+ * begin with a digit have one hash, so that "table 3" is found by "table 0".  -1: no memory.
+ */
+int vlm_terms_list(uint32_t **hashes, size_t *n, const char *text, size_t bytes);
+
+/*
  * Scores n texts for a query by Okapi BM25 (Robertson and Zaragoza, 2009) with k1 = 1.2, b = 0.75,
  * the weight ln(1 + (n - df + 0.5) / (df + 0.5)) of a term that df of the texts have, and a query's
  * term as often as the query has it.  scores has n places; a text without any term of the query

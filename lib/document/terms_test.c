@@ -173,6 +173,31 @@ scores_are_those_of_strings(void **state)
 
 
 static void
+lists_keep_the_order_and_make_numbers_one(void **state)
+{
+    size_t     n, m;
+    uint32_t  *a, *b;
+
+    (void) state;
+
+    assert_int_equal(vlm_terms_list(&a, &n, "The TABLE, 12a 机器人", 24), 0);
+    assert_int_equal(vlm_terms_list(&b, &m, "table 3 the 机器", 18), 0);
+    assert_int_equal(n, 5);
+    assert_int_equal(m, 4);
+    assert_int_equal(a[0], b[2]);
+    assert_int_equal(a[1], b[0]);
+    assert_int_equal(a[2], b[1]);
+    assert_int_equal(a[3], b[3]);
+    free(a);
+    free(b);
+
+    assert_int_equal(vlm_terms_list(&a, &n, " .,;", 4), 0);
+    assert_int_equal(n, 0);
+    free(a);
+}
+
+
+static void
 the_best_are_found(void **state)
 {
     size_t        best[4];
@@ -199,6 +224,7 @@ main(void)
         cmocka_unit_test(words_are_folded),
         cmocka_unit_test(scripts_without_spaces_give_pairs),
         cmocka_unit_test(scores_are_those_of_strings),
+        cmocka_unit_test(lists_keep_the_order_and_make_numbers_one),
         cmocka_unit_test(the_best_are_found),
     };
 
