@@ -432,7 +432,7 @@ async function pageFailed(picture) {
 
 /* ---- sources of earlier answers, which the server's history does not have --------------------- */
 
-// The list begins with the newest: { session, question, answer, sources, unsupported }.
+// The list begins with the newest: { session, question, answer, sources, unsupported, notDrawn }.
 function keptAnswers() {
     try {
         const list = JSON.parse(recall('sources'));
@@ -461,9 +461,9 @@ function keepAnswers(list) {
     remember('sources', texts.length ? `[${texts}]` : null);
 }
 
-function keepSources({ question, answer, sources, unsupported }) {
+function keepSources({ question, answer, sources, unsupported, notDrawn }) {
     if (sources.length) {
-        keepAnswers([{ session: talk.session, question, answer, sources, unsupported }, ...keptAnswers()]);
+        keepAnswers([{ session: talk.session, question, answer, sources, unsupported, notDrawn }, ...keptAnswers()]);
     }
 }
 
@@ -471,7 +471,7 @@ function keepSources({ question, answer, sources, unsupported }) {
 function keptSources(question, answer) {
     const kept = keptAnswers().find((a) => a.session === talk.session && a.question === question && a.answer === answer);
 
-    return kept ? { sources: kept.sources, unsupported: kept.unsupported } : {};
+    return kept ? { sources: kept.sources, unsupported: kept.unsupported, notDrawn: kept.notDrawn || [] } : {};
 }
 
 function forgetSources(session) {
@@ -568,10 +568,23 @@ function numberedText(turn, text) {
     }) : piece));
 }
 
+// Pages that were to be pictures; one without text is no source, either.
+function notDrawnWords(turn) {
+    const pages = turn.notDrawn.map(({ document, page }) => {
+        const known = turn.sources.find((s) => s.document === document) || docs.list.find((d) => d.id === document);
+
+        return `page ${page} of ${known ? known.name : 'a document'}`;
+    });
+    const reasons = [...new Set(turn.notDrawn.map(({ why }) => why))];
+
+    return `The model has not seen ${pages.join(', ')} as ${pages.length > 1 ? 'pictures' : 'a picture'}: `
+        + sentence(reasons.join('; '));
+}
+
 // The sources below an answer: those that it cites, and behind a line to open the others.
 function showSources(turn, running) {
     const { sources } = turn.parts;
-    const shown = turn.sources.length > 0 && !running;
+    const shown = (turn.sources.length > 0 || turn.notDrawn.length > 0) && !running;
 
     sources.hidden = !shown;
 
@@ -589,6 +602,10 @@ function showSources(turn, running) {
     if (turn.unsupported.length) {
         nodes.push(el('p', { className: 'note' }, el('span', { className: 'unsupported', textContent: 'Underlined' }),
                       `: not found in the pages: ${turn.unsupported.join(' · ')}`));
+    }
+
+    if (turn.notDrawn.length) {
+        nodes.push(el('p', { className: 'note', textContent: notDrawnWords(turn) }));
     }
 
     if (cited.length) {

@@ -31,7 +31,7 @@ function addTurn(values) {
         question: '', task: 'auto', adapter: '', pages: '', done: '', picture: null, size: null,
         answer: '', thinking: '', marks: [], wait: null, began: 0, pieces: 0,
         failure: '', remark: '', output: '', timings: null, dropped: 0,
-        sources: [], unsupported: [],
+        sources: [], unsupported: [], notDrawn: [],
         ...values,
     };
 
@@ -626,6 +626,7 @@ function finish(turn, answer) {
     turn.dropped = answer.history_dropped || 0;
     turn.sources = answer.sources || [];
     turn.unsupported = answer.unsupported || [];
+    turn.notDrawn = answer.not_drawn || [];
     turn.remark = remarkOf(turn, answer);
 
     server.rate = turn.timings?.predicted_per_second ?? server.rate;

@@ -76,7 +76,7 @@ def add(page, name='manual.pdf', data=None):
     page.wait(f'docs.list.length > {n} && !docs.list.some(isReading)')
 
 
-def script(page, answer, sources, unsupported=(), token=None):
+def script(page, answer, sources, unsupported=(), token=None, not_drawn=()):
     """Answers the next questions about documents with events, as the server sends them."""
 
     def event(name, data):
@@ -89,7 +89,7 @@ def script(page, answer, sources, unsupported=(), token=None):
             ': place 0\n\n' + event('sources', {'pages_read': [], 'sources': early})
             + event('token', {'text': token or answer})
             + event('answer', {'answer': answer, 'sources': list(sources), 'unsupported': list(unsupported),
-                               'pages_read': [], 'thinking': '', 'turn_number': 2,
+                               'not_drawn': list(not_drawn), 'pages_read': [], 'thinking': '', 'turn_number': 2,
                                'usage': {'completion_tokens': 9}})))
 
     asked = []
@@ -361,6 +361,32 @@ def a_page_that_was_read_by_ocr_says_so(fixtures):
     page.p.locator('.text .cite').click()
     wait_for('the box is drawn', lambda: len(drawn_boxes(page)) == 1)
     same(page.text('#page-name'), 'Page 1 of 1 · read by OCR · scan.pdf', 'the line below the page')
+
+
+@test
+def pages_that_could_not_be_drawn_are_named(fixtures):
+    server = reader(fixtures, 'undrawn')
+    page = opened(fixtures, server)
+    add(page)
+    late = 'the page took longer than 5 s to be drawn'
+    second = source_of(page, server, 2, ['1.2'])
+    undrawn = [{'document': second['document'], 'page': n, 'why': late} for n in (2, 3)]
+
+    script(page, 'At 1.2 m/s [1].', [second], not_drawn=undrawn[:1])
+    page.ask('How fast?')
+    page.has('.turn:last-child .sources', f'The model has not seen page 2 of manual.pdf as a picture: {late}.')
+
+    script(page, 'No page says so.', [], not_drawn=undrawn)
+    page.ask('How slow?')
+    same(page.text('.turn:last-child .sources'),
+         f'The model has not seen page 2 of manual.pdf, page 3 of manual.pdf as pictures: {late}.', 'without a source')
+
+    script(page, 'At 1.2 m/s [1].', [second])
+    page.ask('How fast?')
+    check('has not seen' not in page.text('.turn:last-child .sources'), 'nothing is said where all pages were drawn')
+
+    page.p.evaluate("forgetSources(talk.session); talk.turns.slice(0, 1).forEach(keepSources)")
+    same(page.p.evaluate('keptSources("How fast?", "At 1.2 m/s [1].").notDrawn'), undrawn[:1], 'what is kept')
 
 
 @test
