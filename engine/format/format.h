@@ -27,8 +27,9 @@ typedef struct {
     /* -- in memory -- */
 
     int          resident;             /* 1: the weights of a model may have this form */
-    vlm_type_t   kv;                   /* the form of such a model's adapters, and of its keys and
-                                          values: see vlm_format_kv() */
+    vlm_type_t   kv;                   /* the form of such a model's adapters, of its keys and
+                                          values, see vlm_format_kv(), and of what reads the stream
+                                          of an encoder of texts */
     int          scales;               /* 1: a row has a scale beside it */
     vlm_type_t   finer;                /* of those of its weights that this one would hurt most */
 

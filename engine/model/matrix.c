@@ -370,6 +370,29 @@ quantised_panel(const vlm_panels_job_t *j, uint32_t p, uint32_t thread, const fl
 
 /* ---- panels -------------------------------------------------------------- */
 
+/* The rows of a panel in f32, turned for what they read: such a form may be in a turned model. */
+static void *
+plain_panel(const vlm_panels_job_t *j, uint32_t p, uint32_t thread)
+{
+    float               *rows, *row;
+    uint32_t             i;
+    const vlm_loader_t  *l = j->l;
+    const vlm_linear_t  *w = j->s->w;
+    const vlm_turned_t  *t = &j->s->turned;
+
+    rows = thread_rows(l, thread, w->K);
+    vlm_matrix_rows(j->s, p * VLM_PANEL, rows_of(w, p), rows);
+
+    for (i = 0; i < rows_of(w, p); i++) {
+        row = rows + (size_t) i * w->K;
+        multiply(row, w->K, t->rows == NULL ? 1 : t->rows[p * VLM_PANEL + i]);
+        vlm_matrix_turn_row(t, w->K, row, rows + (size_t) VLM_PANEL * w->K,
+                            l->offset + p * VLM_PANEL + i);
+    }
+
+    return rows;
+}
+
 
 static void
 load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
@@ -386,8 +409,7 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
         n = rows_of(w, p);
 
         if (vlm_format_of(w->type)->quantise == NULL) {
-            rows = thread_rows(l, thread, w->K);
-            vlm_matrix_rows(j->s, p * VLM_PANEL, n, rows);
+            rows = plain_panel(j, p, thread);
         } else {
             rows = quantised_panel(j, p, thread, &scale);
             l->ops->basic->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));

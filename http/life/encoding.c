@@ -24,8 +24,8 @@
 #define NGX_HTTP_VLM_ENCODING_PAUSE  9
 
 #define NGX_HTTP_VLM_ENCODING_THREADS  1       /* the caller's */
-#define NGX_HTTP_VLM_ENCODING_WEIGHTS  "int8"  /* the store rounds vectors to
-                                                  that, too */
+#define NGX_HTTP_VLM_ENCODING_WEIGHTS  "int8"  /* what reads the stream is
+                                                  in bf16 */
 
 
 typedef enum {

@@ -1,7 +1,11 @@
 /*
- * Questions about a made-up handbook, most of them in other words than its own, with vectors of
- * all-MiniLM-L6-v2 (t/fixtures/embed; t/fidelity/encoder.py makes and checks the vectors).  The
- * piece that answers has to be among the first 16, and near the first place.
+ * Questions about two made-up texts, with vectors of all-MiniLM-L6-v2 (t/fixtures/embed, which
+ * t/fidelity/encoder.py makes and checks).  The piece that answers has to be among the first 16,
+ * and near the first place.
+ *
+ * SHARE of hybrid.c was chosen with the 48 questions about the handbook, 12 of which have its own
+ * words.  The 48 about the house were written before any search for their answers and stay as they
+ * are; they share hardly a word with these.
  */
 
 #define _GNU_SOURCE                        /* memmem() */
@@ -10,6 +14,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +23,6 @@
 #include "base/file.h"
 #include "document/hybrid.h"
 
-#define FOLDER  "t/fixtures/embed/"
 #define DIM     384
 #define MOST    256
 #define TAKEN   16
@@ -91,23 +95,33 @@ add(result_t *r, const size_t *best, size_t found, size_t answer)
 }
 
 
-static void
-pieces_that_answer_are_found(void **state)
+/* The part of a file's name that its text, questions and vectors share. */
+static vlm_file_t
+part_of(const char *name, const char *end)
 {
-    size_t        i, n, m, found, best[MOST];
-    result_t      words = { 0 }, both = { 0 };
-    vlm_file_t    text = file_of(FOLDER "handbook.txt"), asked = file_of(FOLDER "questions.txt");
-    vlm_file_t    vectors = file_of(FOLDER "handbook.bin");
-    vlm_terms_t   piece[MOST], question[MOST];
-    vlm_vector_t  vector[MOST], none = { NULL, 0 }, meaning;
-    const row_t  *row = (const row_t *) vectors.data;
+    char  path[64];
 
-    (void) state;
+    snprintf(path, sizeof(path), "t/fixtures/embed/%s%s", name, end);
+
+    return file_of(path);
+}
+
+
+static void
+search(const char *name, result_t *words, result_t *vectors, result_t *both)
+{
+    size_t        i, n, m, k, found, best[MOST];
+    result_t     *r[] = { words, vectors, both };
+    vlm_file_t    text = part_of(name, ".txt"), asked = part_of(name, "-questions.txt");
+    vlm_file_t    rows = part_of(name, ".bin");
+    vlm_terms_t   piece[MOST], question[MOST], nothing = { NULL, 0, 0 };
+    vlm_vector_t  vector[MOST], none = { NULL, 0 }, meaning;
+    const row_t  *row = (const row_t *) rows.data;
 
     n = terms_of(&text, "\n\n", NULL, piece);
     m = terms_of(&asked, "\n", "\t", question);
     assert_true(n > 100 && m >= 24);
-    assert_int_equal(vectors.bytes, (n + m) * sizeof(row_t));
+    assert_int_equal(rows.bytes, (n + m) * sizeof(row_t));
 
     for (i = 0; i < n; i++) {
         vector[i] = vector_of(&row[i]);
@@ -115,21 +129,23 @@ pieces_that_answer_are_found(void **state)
 
     for (i = 0; i < m; i++) {
         meaning = vector_of(&row[n + i]);
-        assert_int_equal(vlm_hybrid(best, &found, n, piece, vector, n, DIM, &question[i],
-            &none), 0);
-        add(&words, best, found, (size_t) row[n + i].answer);
-        assert_int_equal(vlm_hybrid(best, &found, n, piece, vector, n, DIM, &question[i],
-            &meaning), 0);
-        add(&both, best, found, (size_t) row[n + i].answer);
+
+        for (k = 0; k < 3; k++) {
+            assert_int_equal(vlm_hybrid(best, &found, n, piece, vector, n, DIM,
+                                        k == 1 ? &nothing : &question[i],
+                                        k == 0 ? &none : &meaning), 0);
+            add(r[k], best, found, (size_t) row[n + i].answer);
+        }
     }
 
-    print_message("%zu questions, %zu pieces: words alone: recall@%d %.3f, MRR %.3f; with vectors "
-                  "%.3f, %.3f\n", m, n, TAKEN, words.recall / (double) m, words.mrr / (double) m,
-                  both.recall / (double) m, both.mrr / (double) m);
+    for (k = 0; k < 3; k++) {
+        r[k]->recall /= (double) m;
+        r[k]->mrr /= (double) m;
+    }
 
-    assert_true(both.recall / (double) m >= 0.75);
-    assert_true(both.mrr / (double) m >= 0.45);
-    assert_true(both.recall > words.recall && both.mrr > words.mrr);
+    print_message("%s, %zu questions, %zu pieces: recall@%d %.3f by words, %.3f by vectors, %.3f "
+                  "by both; MRR %.3f, %.3f, %.3f\n", name, m, n, TAKEN, words->recall,
+                  vectors->recall, both->recall, words->mrr, vectors->mrr, both->mrr);
 
     for (i = 0; i < n + m; i++) {
         free(i < n ? piece[i].terms : question[i - n].terms);
@@ -137,7 +153,28 @@ pieces_that_answer_are_found(void **state)
 
     vlm_file_close(&text);
     vlm_file_close(&asked);
-    vlm_file_close(&vectors);
+    vlm_file_close(&rows);
+}
+
+
+static void
+pieces_that_answer_are_found(void **state)
+{
+    size_t    i;
+    result_t  words, vectors, both;
+
+    static const char *const  names[] = { "handbook", "house" };
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        words = vectors = both = (result_t) { 0, 0 };
+        search(names[i], &words, &vectors, &both);
+
+        assert_true(both.recall >= 0.75);
+        assert_true(both.mrr >= 0.45);
+        assert_true(both.recall > words.recall && both.mrr > words.mrr);
+    }
 }
 
 

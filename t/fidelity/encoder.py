@@ -1,7 +1,7 @@
 """Compares the text encoder (engine/embedder.h) with transformers.
 
     encoder.py check PROGRAM MODEL    token ids of 5,000 texts, vectors, and the committed vectors
-    encoder.py vectors PROGRAM MODEL  writes the vectors of t/fixtures/embed/handbook.txt
+    encoder.py vectors PROGRAM MODEL  writes the vectors of the texts in t/fixtures/embed
     encoder.py fixture                writes the tiny random encoder in t/fixtures/embed
 
 PROGRAM is build/embed-texts, and MODEL a directory with all-MiniLM-L6-v2, which "make
@@ -23,6 +23,11 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 FIXTURES = "t/fixtures/embed"
 MOST = 256                      # tokens of a text
+SOME = 600                      # random texts whose vectors are compared
+
+# Texts with questions.  The constant of lib/document/hybrid.c was chosen with those about the
+# handbook; those about the house were written later, before any search for their answers.
+KEPT = ("handbook", "house")
 
 # Characters of several scripts, and such as are taken out, joined or taken apart.  Those that came
 # after Unicode 8 are left out: the reference's tables end there.
@@ -105,13 +110,13 @@ def reference(model, tokenizer, texts, most):
     return np.array(out)
 
 
-def read_handbook():
-    """The pieces of the handbook, and the questions with the number of the piece that answers."""
+def read_pieces(name):
+    """The pieces of a text, and the questions with the number of the piece that answers."""
 
-    pieces = [p.strip() for p in open(f"{FIXTURES}/handbook.txt").read().split("\n\n")]
+    pieces = [p.strip() for p in open(f"{FIXTURES}/{name}.txt").read().split("\n\n")]
     questions = []
 
-    for line in open(f"{FIXTURES}/questions.txt"):
+    for line in open(f"{FIXTURES}/{name}-questions.txt"):
         question, answer = line.rstrip("\n").split("\t")
         found = [i for i, p in enumerate(pieces) if answer in p.replace("\n", " ")]
 
@@ -121,6 +126,12 @@ def read_handbook():
         questions.append((question, found[0]))
 
     return pieces, questions
+
+
+def kept_texts(name):
+    pieces, questions = read_pieces(name)
+
+    return pieces + [q for q, _ in questions]
 
 
 def rounded(vectors):
@@ -133,14 +144,23 @@ def write_vectors(program, model):
     """For each piece, then for each question: the piece that answers (or -1), i32, a scale, f32,
     and int8 [384]."""
 
-    pieces, questions = read_handbook()
-    _, v, _ = encode(program, model, "int8", pieces + [q for q, _ in questions])
-    q, scale = rounded(v)
-    answers = [-1] * len(pieces) + [a for _, a in questions]
+    for name in KEPT:
+        pieces, questions = read_pieces(name)
+        _, v, _ = encode(program, model, "int8", kept_texts(name))
+        q, scale = rounded(v)
+        answers = [-1] * len(pieces) + [a for _, a in questions]
 
-    with open(f"{FIXTURES}/handbook.bin", "wb") as f:
-        for i, answer in enumerate(answers):
-            f.write(struct.pack("<if", answer, scale[i]) + q[i].tobytes())
+        with open(f"{FIXTURES}/{name}.bin", "wb") as f:
+            for i, answer in enumerate(answers):
+                f.write(struct.pack("<if", answer, scale[i]) + q[i].tobytes())
+
+
+def kept_vectors(name, dim):
+    rows = np.frombuffer(open(f"{FIXTURES}/{name}.bin", "rb").read(),
+                         np.dtype([("answer", "<i4"), ("scale", "<f4"), ("v", "i1", dim)]))
+    v = rows["v"] * rows["scale"][:, None].astype(np.float64)
+
+    return v / np.linalg.norm(v, axis=1)[:, None]
 
 
 def check(program, directory):
@@ -163,33 +183,27 @@ def check(program, directory):
     need("token ids", not bad, f"{len(bad)} of {len(texts)} texts differ"
          + (f", the first is {texts[bad[0]]!r}" if bad else ""))
 
-    pieces, questions = read_handbook()
-    n = 100
-    some = texts[:n] + pieces + [q for q, _ in questions]
+    kept = [t for name in KEPT for t in kept_texts(name)]
+    some = texts[:SOME] + kept
     began = time.process_time()
     right = reference(model, tokenizer, some, MOST)
     torch_seconds = time.process_time() - began
 
-    for weights, least in ("f32", 0.99999), ("int8", 0.999):
+    for weights, least in ("f32", 0.99999), ("bf16", 0.9999), ("int8", 0.999):
         ids, v, seconds = encode(program, directory, weights, some)
         cosine = (v * right).sum(1)
         tokens = sum(map(len, ids))
-        need(f"vectors of the handbook, {weights}", cosine[n:].min() >= least,
-             f"cosine at least {cosine[n:].min():.7f}, mean {cosine[n:].mean():.7f} of "
-             f"{len(some) - n} texts")
-        need(f"vectors of random texts, {weights}", cosine[:n].mean() >= least
-             and cosine[:n].min() >= least - 0.001 * (weights == "int8"),
-             f"cosine at least {cosine[:n].min():.7f}, mean {cosine[:n].mean():.7f} of {n} texts")
+
+        for what, part in ("random texts", cosine[:SOME]), ("the fixtures", cosine[SOME:]):
+            need(f"each vector of {what}, {weights}", part.min() >= least,
+                 f"cosine at least {part.min():.7f}, mean {part.mean():.7f} of {len(part)} texts")
+
         print(f"{weights}: {1e6 * seconds / tokens:.0f} us of processor time a token, "
               f"transformers {1e6 * torch_seconds / tokens:.0f}")
 
-    data = open(f"{FIXTURES}/handbook.bin", "rb").read()
-    row = np.dtype([("answer", "<i4"), ("scale", "<f4"), ("v", "i1", right.shape[1])])
-    kept = np.frombuffer(data, row)
-    kept_v = kept["v"] * kept["scale"][:, None].astype(np.float64)
-    kept_v /= np.linalg.norm(kept_v, axis=1)[:, None]
-    cosine = (kept_v * right[n:]).sum(1) if len(kept) == len(some) - n else np.zeros(1)
-    need("committed vectors", cosine.min() >= 0.999, f"cosine at least {cosine.min():.7f}")
+    v = np.concatenate([kept_vectors(name, right.shape[1]) for name in KEPT])
+    cosine = (v * right[SOME:]).sum(1) if len(v) == len(kept) else np.zeros(1)
+    need("each committed vector", cosine.min() >= 0.999, f"cosine at least {cosine.min():.7f}")
 
     sys.exit(1 if failed else 0)
 
