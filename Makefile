@@ -19,7 +19,7 @@
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
 # make test-valgrind  twelve requests of every kind, under memcheck
 # make test-arm64  three answers of the demo by a build for arm64, under qemu
-# make bench-documents  loading and scoring the chunks of a search, and the eviction of documents
+# make bench-documents  loading and scoring the chunks of a search, by words and with vectors, and eviction
 # make bench-queue  the cost of 5,000 requests in the queue for those that are answered
 # make scale       load over a front and three nodes, of which one is killed, one drained; SECONDS=
 # make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)

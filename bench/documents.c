@@ -1,5 +1,6 @@
 /*
- * The cost of a search of a session: its chunks are loaded from the store and scored by BM25.
+ * The cost of a search of a session: its chunks are loaded from the store and scored by BM25, then
+ * by BM25 and vectors of 384 numbers (retrieval hybrid), which are made up.
  *
  *   documents DIR CHUNKS     a new store in DIR; documents of 400 chunks, of words that are
  *                            distributed as in a language (Zipf)
@@ -13,6 +14,7 @@
 #define _GNU_SOURCE
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +22,12 @@
 
 #include <sqlite3.h>
 
+#include "document/hybrid.h"
 #include "store/documents.h"
 
 #define RUNS    9
 #define EACH    400                        /* chunks of a document */
+#define DIM     384
 #define WORDS   160                        /* of a chunk: about 1,000 characters */
 
 static uint64_t  seed = 1;
@@ -169,17 +173,88 @@ evict(vlm_store_t *st, const char *dir)
 }
 
 
+typedef struct {                           /* ms, of one run over all sessions */
+    double  load, words, hybrid, products;
+} times_t;
+
+
+/* A vector of any direction: the cost does not depend on it. */
+static vlm_vector_t
+any_vector(int8_t values[DIM])
+{
+    size_t  i;
+
+    for (i = 0; i < DIM; i++) {
+        values[i] = (int8_t) (any(255) - 127);
+    }
+
+    return (vlm_vector_t) { values, vlm_vector_scale(values, DIM) };
+}
+
+
+/* Loads the chunks of a session and searches them in both ways. */
+static void
+search(vlm_store_t *st, const char *session, const vlm_terms_t *query, const vlm_vector_t *vectors,
+       times_t *took)
+{
+    float                products[VLM_DOCUMENT_CHUNKS];
+    double               start, scores[VLM_DOCUMENT_CHUNKS];
+    size_t               found, best[16];
+    vlm_store_err_t      err;
+    vlm_document_set_t   set;
+
+    start = now_ms();
+    must(vlm_document_chunks(st, vlm_store_string(session), NULL, 0, 0, &set, &err), &err);
+    took->load += now_ms() - start;
+
+    start = now_ms();
+    vlm_bm25(scores, set.terms, set.n, query);
+    (void) vlm_best(best, 16, scores, set.n);
+    took->words += now_ms() - start;
+
+    start = now_ms();
+
+    if (vlm_hybrid(best, &found, 16, set.terms, vectors, set.n, DIM, query, vectors) != 0) {
+        exit(1);
+    }
+
+    took->hybrid += now_ms() - start;
+
+    start = now_ms();
+    vlm_similar(products, vectors, set.n, DIM, vectors);
+    took->products += now_ms() - start;
+
+    vlm_document_set_free(&set);
+}
+
+
+/* The median and the worst of one of the times. */
+static void
+print(const char *what, const times_t *took, size_t at)
+{
+    int     i;
+    double  ms[RUNS];
+
+    for (i = 0; i < RUNS; i++) {
+        ms[i] = *(const double *) ((const char *) &took[i] + at);
+    }
+
+    qsort(ms, RUNS, sizeof(double), by_value);
+    (void) printf("%s %.1f ms (worst %.1f)", what, ms[RUNS / 2], ms[RUNS - 1]);
+}
+
+
 int
 main(int argc, char **argv)
 {
-    int                  run, i, n_sessions, n;
-    char                 text[256], session[16];
-    double               start, load, score, loads[RUNS], scores[RUNS], *bm25;
-    size_t               best[16];
-    vlm_store_t         *st;
-    vlm_terms_t          query;
-    vlm_store_err_t      err;
-    vlm_document_set_t   set;
+    int              run, i, n_sessions, n;
+    char             text[256], session[16];
+    int8_t          *values;
+    times_t          took[RUNS] = { { 0 } };
+    vlm_terms_t      query;
+    vlm_store_t     *st;
+    vlm_vector_t    *vectors;
+    vlm_store_err_t  err;
 
     if (argc != 3) {
         return 2;
@@ -203,33 +278,31 @@ main(int argc, char **argv)
         add_document(st, session, i);
     }
 
-    bm25 = malloc(VLM_DOCUMENT_CHUNKS * sizeof(*bm25));
+    values = malloc((size_t) VLM_DOCUMENT_CHUNKS * DIM);
+    vectors = malloc(VLM_DOCUMENT_CHUNKS * sizeof(*vectors));
     (void) vlm_terms_of(&query, text, write_words(text, sizeof(text), 12));
 
-    for (run = 0; run < RUNS; run++) {
-        for (i = 0, load = score = 0; i < n_sessions; i++) {
-            (void) snprintf(session, sizeof(session), "s%d", i);
-            start = now_ms();
-            must(vlm_document_chunks(st, vlm_store_string(session), NULL, 0, 0, &set, &err), &err);
-            load += now_ms() - start;
-
-            start = now_ms();
-            vlm_bm25(bm25, set.terms, set.n, &query);
-            (void) vlm_best(best, 16, bm25, set.n);
-            score += now_ms() - start;
-
-            vlm_document_set_free(&set);
-        }
-
-        loads[run] = load;
-        scores[run] = score;
+    for (i = 0; i < VLM_DOCUMENT_CHUNKS; i++) {
+        vectors[i] = any_vector(values + (size_t) i * DIM);
     }
 
-    qsort(loads, RUNS, sizeof(double), by_value);
-    qsort(scores, RUNS, sizeof(double), by_value);
+    for (run = 0; run < RUNS; run++) {
+        for (i = 0; i < n_sessions; i++) {
+            (void) snprintf(session, sizeof(session), "s%d", i);
+            search(st, session, &query, vectors, &took[run]);
+        }
+    }
 
-    (void) printf("%d chunks: load %.1f ms (worst %.1f), score %.1f ms (worst %.1f)\n", n,
-                  loads[RUNS / 2], loads[RUNS - 1], scores[RUNS / 2], scores[RUNS - 1]);
+    (void) printf("%d chunks: ", n);
+    print("load", took, offsetof(times_t, load));
+    print(", by words", took, offsetof(times_t, words));
+    print(", by words and vectors", took, offsetof(times_t, hybrid));
+    print(", of which products", took, offsetof(times_t, products));
+    (void) printf("\n");
+
+    free(query.terms);
+    free(vectors);
+    free(values);
     vlm_store_close(st);
 
     return 0;
