@@ -184,7 +184,7 @@ scan(scan_t *s, vlm_err_t *err)
 static int
 scan_string(scan_t *s, vlm_err_t *err)
 {
-    size_t         n;
+    size_t         n, k;
     uint32_t       code;
     unsigned char  c;
 
@@ -210,6 +210,15 @@ scan_string(scan_t *s, vlm_err_t *err)
             {
                 return fail(err, "Character U+0000 in a string at byte %zu",
                             s->i);
+            }
+
+            /* cJSON takes other characters for U+0000 */
+
+            for (k = 2; k < 6 && s->bytes - s->i >= 2 && s->data[s->i + 1] == 'u'; k++) {
+                if (s->bytes - s->i <= k || !isxdigit(s->data[s->i + k])) {
+                    return fail(err, "Not JSON: \\u without four digits in a string at byte %zu",
+                                s->i);
+                }
             }
 
         } else if (c >= 0x80) {

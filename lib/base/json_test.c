@@ -223,6 +223,8 @@ text_that_is_not_json_is_refused_with_the_byte(void **state)
     refused("[\x01]", "control character at byte 1");
     refused("\"\\u0000\"", "Character U+0000 in a string at byte 1");
     refused("\"\\ud800\"", "Not JSON");
+    refused("[\"\\udn00\"]", "\\u without four digits in a string at byte 2");
+    refused("\"\\u00", "\\u without four digits in a string at byte 1");
     refused("\"\xff\"", "Not UTF-8 at byte 1");
     refused("\"a\xc3\"", "Not UTF-8 at byte 2");
     refused("\"\xed\xa0\x80\"", "Not UTF-8");
