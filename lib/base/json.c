@@ -38,6 +38,9 @@ static int scan(scan_t *s, vlm_err_t *err);
 static int scan_string(scan_t *s, vlm_err_t *err);
 static size_t scan_number(scan_t *s);
 static void keep_numbers(cJSON *j, scan_t *s);
+static size_t string_end(const unsigned char *p, size_t bytes, size_t from);
+static int string_is(const unsigned char *p, size_t n, const char *key);
+static int string_text(const unsigned char *p, size_t n, char *text, size_t size);
 static int fail(vlm_err_t *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -295,6 +298,141 @@ keep_numbers(cJSON *j, scan_t *s)
             j->valuestring = kept;
         }
     }
+}
+
+
+int
+vlm_json_peek(const void *data, size_t bytes, const char *key, char *text, size_t size)
+{
+    int                   found, named, value;
+    size_t                i, from, depth;
+    const unsigned char  *p = data;
+
+    found = -1;
+    named = 0;                                 /* the member that is read has this key */
+    value = 0;                                 /* its colon was read */
+    depth = 0;
+
+    for (i = 0; i < bytes; i++) {
+
+        switch (p[i]) {
+
+        case '"':
+            from = i;
+            i = string_end(p, bytes, from);
+
+            if (i == bytes) {
+                return -1;
+            }
+
+            if (depth == 1 && !value) {
+                named = string_is(p + from, i + 1 - from, key);
+
+            } else if (depth == 1 && named) {
+                found = string_text(p + from, i + 1 - from, text, size);
+            }
+
+            break;
+
+        case ':':
+        case ',':
+
+            if (depth == 1) {
+                value = p[i] == ':';
+            }
+
+            break;
+
+        case '{':
+        case '[':
+
+            if (depth == 0 && p[i] == '[') {
+                return -1;
+            }
+
+            if (depth++ == 1 && named && value) {
+                found = -1;                    /* the last of equal keys counts */
+            }
+
+            break;
+
+        case '}':
+        case ']':
+            depth -= depth > 0;
+            break;
+
+        default:
+
+            if (depth == 1 && named && value && p[i] > ' ') {
+                found = -1;
+            }
+        }
+    }
+
+    return found;
+}
+
+
+/* The closing quote of the string whose opening quote is at from; bytes: there is none. */
+static size_t
+string_end(const unsigned char *p, size_t bytes, size_t from)
+{
+    size_t                i, n;
+    const unsigned char  *quote;
+
+    for (i = from + 1; (quote = memchr(p + i, '"', bytes - i)) != NULL; i = quote + 1 - p) {
+
+        for (n = 1; *(quote - n) == '\\'; n++) { /* void */ }
+
+        if (n % 2) {
+            return quote - p;
+        }
+    }
+
+    return bytes;
+}
+
+
+static int
+string_is(const unsigned char *p, size_t n, const char *key)
+{
+    char  name[64];
+
+    if (memchr(p, '\\', n) == NULL) {
+        return n == strlen(key) + 2 && memcmp(p + 1, key, n - 2) == 0;
+    }
+
+    return string_text(p, n, name, sizeof(name)) == 0 && strcmp(name, key) == 0;
+}
+
+
+/* Of n bytes with their quotes; an escape takes up to six bytes for one of the text. */
+static int
+string_text(const unsigned char *p, size_t n, char *text, size_t size)
+{
+    int          rc;
+    size_t       len;
+    vlm_json_t  *j;
+
+    if (n > 6 * size + 2) {
+        return -1;
+    }
+
+    rc = -1;
+    j = vlm_json_parse(p, n, NULL);
+
+    if (j != NULL) {
+        len = strlen(vlm_json_text(j));
+
+        if (len < size) {
+            memcpy(text, vlm_json_text(j), len + 1);
+            rc = 0;
+        }
+    }
+
+    vlm_json_free(j);
+
+    return rc;
 }
 
 

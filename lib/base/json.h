@@ -31,6 +31,18 @@ void vlm_json_free(vlm_json_t *j);       /* takes NULL */
 vlm_json_t *vlm_json_copy(const vlm_json_t *j);    /* of its own; NULL: no memory */
 
 
+/*
+ * The text of a member of the outermost object, as the parsed document has it, for code that needs
+ * one field of a large body before it may parse it: one pass over the bytes, which keeps nothing.
+ *
+ *   text, size    gets the text and a zero
+ *   returns       0; -1 if there is no such member, it is no text, or has size bytes or more
+ *
+ * Of bytes that are not JSON either may be returned; nothing is read beyond their end.
+ */
+int vlm_json_peek(const void *data, size_t bytes, const char *key, char *text, size_t size);
+
+
 /* A document of parts of others: an empty object or array, '{' or '['; a child that it takes
    over, or refers to and that has to live as long.  key NULL: an array's.  NULL, -1: no memory. */
 vlm_json_t *vlm_json_make(char bracket);

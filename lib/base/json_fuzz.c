@@ -1,7 +1,8 @@
 
 /*
  * Any bytes as a JSON body: parsed, walked, written, and parsed again.  The written text must be
- * valid and equal when it is written again.
+ * valid and equal when it is written again.  A member that is found without a parse is the parsed
+ * document's.
  */
 
 
@@ -29,11 +30,35 @@ write_value(vlm_json_out_t *w, const vlm_json_t *j)
 }
 
 
+static void
+peek(const uint8_t *data, size_t bytes, const vlm_json_t *j, const char *key)
+{
+    int          rc;
+    char         text[32];
+    const char  *said;
+
+    rc = vlm_json_peek(data, bytes, key, text, sizeof(text));
+
+    if (j == NULL || strlen(key) >= 64) {
+        return;
+    }
+
+    said = vlm_json_text(vlm_json_get(j, key));
+
+    if (said == NULL || strlen(said) >= sizeof(text) ? rc != -1
+                                                     : rc != 0 || strcmp(text, said) != 0)
+    {
+        abort();
+    }
+}
+
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     int64_t                   n;
     vlm_json_t               *j, *k;
+    const vlm_json_t         *m;
     vlm_err_t                 err;
     vlm_json_out_t            one, two;
 
@@ -47,8 +72,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     j = vlm_json_parse(data, bytes, &err);
 
+    peek(data, bytes, j, "model");
+
     if (j == NULL) {
         return 0;
+    }
+
+    for (m = vlm_json_is_object(j) ? vlm_json_first(j) : NULL, n = 0; m != NULL && n < 64;
+         m = vlm_json_next(m), n++)
+    {
+        peek(data, bytes, j, vlm_json_key(m));
     }
 
     (void) vlm_json_is_true(j);

@@ -169,6 +169,72 @@ of_equal_keys_the_last_counts(void **state)
 }
 
 
+/* "text" of what vlm_json_peek() finds as "model"; NULL: nothing */
+
+static void
+peeked(const char *body, const char *text)
+{
+    int     rc;
+    char   *copy, found[8];
+    size_t  len;
+
+    /* without a zero, so that the sanitizer finds a read past the end */
+
+    len = strlen(body);
+    copy = malloc(len + (len == 0));
+    assert_non_null(copy);
+    memcpy(copy, body, len);
+
+    rc = vlm_json_peek(copy, len, "model", found, sizeof(found));
+
+    free(copy);
+
+    if (text == NULL ? rc != -1 : rc != 0 || strcmp(found, text) != 0) {
+        fail_msg("%s: %d", body, rc);
+    }
+}
+
+
+static void
+a_member_is_found_without_a_parse(void **state)
+{
+    (void) state;
+
+    peeked("{\"model\": \"a\"}", "a");
+    peeked(" { \"messages\" : [{\"model\": \"no\"}, \"model\"], \"model\"\n:\t\"a\" }", "a");
+    peeked("{\"x\": {\"model\": \"no\"}, \"y\": \"model\", \"model\": \"a\", \"z\": {}}", "a");
+    peeked("{\"model\": \"\"}", "");
+    peeked("{\"mod\\u0065l\": \"\\u00e9\\\"\\\\\"}", "\xc3\xa9\"\\");
+    peeked("{\"x\": \"\\\\\", \"y\": \"\\\"model\", \"model\": \"a\"}", "a");
+    peeked("{\"model\": \"seven77\"}", "seven77");
+
+    /* the last of equal keys counts */
+
+    peeked("{\"model\": \"a\", \"model\": \"b\"}", "b");
+    peeked("{\"model\": \"a\", \"model\": null}", NULL);
+    peeked("{\"model\": \"a\", \"model\": [\"b\"]}", NULL);
+    peeked("{\"model\": \"a\", \"model\": {\"model\": \"b\"}}", NULL);
+
+    peeked("{\"model\": \"of eight\"}", NULL);
+    peeked("{\"model\": 1}", NULL);
+    peeked("{\"Model\": \"a\"}", NULL);
+    peeked("{\"models\": \"a\", \"mode\": \"a\"}", NULL);
+    peeked("[{\"model\": \"a\"}]", NULL);
+    peeked("{\"x\": \"a\"}", NULL);
+    peeked("\"model\"", NULL);
+    peeked("{}", NULL);
+    peeked("", NULL);
+
+    /* of what is no JSON nothing is read beyond its end */
+
+    peeked("{\"model\": \"a", NULL);
+    peeked("{\"model\": \"a\\\"", NULL);
+    peeked("{\"model\": \"\x80\"}", NULL);
+    peeked("}]}\"", NULL);
+    peeked("{\"model\": \"a\", \"", NULL);
+}
+
+
 static void
 truth_is_as_in_python(void **state)
 {
@@ -522,6 +588,7 @@ main(void)
         cmocka_unit_test(a_body_is_read_by_its_members),
         cmocka_unit_test(a_whole_number_of_64_bits_is_read_to_its_last_digit),
         cmocka_unit_test(of_equal_keys_the_last_counts),
+        cmocka_unit_test(a_member_is_found_without_a_parse),
         cmocka_unit_test(truth_is_as_in_python),
         cmocka_unit_test(text_that_is_not_json_is_refused_with_the_byte),
         cmocka_unit_test(an_escaped_backslash_before_u0000_is_no_zero),
