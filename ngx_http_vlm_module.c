@@ -27,7 +27,7 @@ static ngx_command_t  ngx_http_vlm_commands[] = {
       NULL },
 
     { ngx_string("vlm_pass"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
       ngx_http_vlm_pass,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
@@ -136,7 +136,10 @@ ngx_http_vlm_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_array_init(&mcf->engines, cf->pool, 2,
                        sizeof(ngx_http_vlm_engine_t *))
-        != NGX_OK)
+        != NGX_OK
+        || ngx_array_init(&mcf->passes, cf->pool, 1,
+                          sizeof(ngx_http_vlm_passed_t))
+           != NGX_OK)
     {
         return NULL;
     }

@@ -35,8 +35,13 @@ typedef struct ngx_http_vlm_queue_calls_s ngx_http_vlm_queue_calls_t;
 
 typedef struct {
     ngx_array_t                   engines;     /* ngx_http_vlm_engine_t * */
+    ngx_array_t                   passes;      /* conf.c: vlm_pass with several
+                                                  engines */
     ngx_int_t                     request_id;  /* index of the variable */
 } ngx_http_vlm_main_conf_t;
+
+
+#define NGX_HTTP_VLM_ENGINES  16               /* of one vlm_pass */
 
 
 /* vlm_cors; those from LIST on have headers */
@@ -49,6 +54,8 @@ typedef struct {
 
 typedef struct {
     ngx_http_vlm_engine_t        *engine;      /* vlm_pass, or inner server */
+    ngx_array_t                  *engines;     /* the same, of vlm_pass:
+                                                  engine is the first */
     ngx_http_handler_pt           hop;         /* the handler of proxy_pass */
     off_t                         max_body;    /* 64m, 0: the user's counts */
     ngx_http_vlm_engine_t        *status;      /* vlm_status */

@@ -173,6 +173,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     ngx_http_vlm_ctx_t        *ctx;
     ngx_http_vlm_chat_t       *chat;
     ngx_http_request_body_t    body;
+    ngx_http_vlm_loc_conf_t    lcf;
+    void                      *confs[] = { &lcf };
 
     if (engine.life.vlm == NULL) {
         begin();
@@ -188,6 +190,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     ngx_memzero(&r, sizeof(r));
     ngx_memzero(&buf, sizeof(buf));
     ngx_memzero(&body, sizeof(body));
+    ngx_memzero(&lcf, sizeof(lcf));
+
+    lcf.engine = &engine;
+    r.loc_conf = confs;
 
     buf.pos = (u_char *) data + 1;
     buf.last = buf.pos + bytes - 1;

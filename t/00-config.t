@@ -777,7 +777,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 43: vlm_pass takes one name
+=== TEST 43: vlm_pass takes names
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -2315,3 +2315,170 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 documents ocr_time "0" is not a time from 1s to 1h
+
+
+
+=== TEST 132: each engine of vlm_pass is known
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo robot; }
+--- must_die
+--- error_log eval
+[qr{unknown vlm_engine "robot" in .*:\d+; there is "demo"}]
+
+
+
+=== TEST 133: vlm_pass has an engine once
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo Demo; }
+--- must_die
+--- error_log eval
+[qr{"demo" would mean both vlm_engine "demo" and "demo" of vlm_pass in .*:\d+}]
+
+
+
+=== TEST 134: a name means one engine of vlm_pass
+--- main_config
+thread_pool vlm threads=1;
+thread_pool other threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        alias robot;
+    }
+    vlm_engine second {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        alias one ROBOT:latest;
+        thread_pool other;
+    }
+--- config
+    location /api/ { vlm_pass demo second; }
+--- must_die
+--- error_log
+"ROBOT:latest" would mean both vlm_engine "demo" and "second" of vlm_pass in 
+
+
+
+=== TEST 135: nor is it the directory of another
+--- main_config
+thread_pool vlm threads=1;
+thread_pool other threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+    vlm_engine model {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        thread_pool other;
+    }
+--- config
+    location /api/ { vlm_pass model demo; }
+--- must_die
+--- error_log
+"model" would mean both vlm_engine "model" and "demo" of vlm_pass in 
+
+
+
+=== TEST 136: one engine of vlm_pass has any name
+--- main_config
+thread_pool vlm threads=1;
+thread_pool other threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        alias *;
+    }
+    vlm_engine second {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        alias *;
+        thread_pool other;
+    }
+--- config
+    location /api/ { vlm_pass demo second; }
+--- must_die
+--- error_log
+"*" would mean both vlm_engine "demo" and "second" of vlm_pass in 
+
+
+
+=== TEST 137: engines of one vlm_pass share a store
+--- main_config
+thread_pool vlm threads=1;
+thread_pool other threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+    vlm_engine second {
+        model $TEST_NGINX_MODEL;
+        store logs/second;
+        thread_pool other;
+    }
+--- config
+    location /api/ { vlm_pass demo second; }
+--- must_die
+--- error_log eval
+[qr{vlm_engine "demo" and "second" of vlm_pass in .*:\d+ have different stores: they share sessions and uploads}]
+
+
+
+=== TEST 138: engines of one directory, in a location before they are defined
+--- main_config
+thread_pool vlm threads=1;
+thread_pool other threads=1;
+--- http_config
+    server {
+        listen unix:$TEST_NGINX_ROOT/models.sock;
+        location / { vlm_pass second demo; }
+    }
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+    vlm_engine second {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        thread_pool other;
+    }
+--- config
+    location /api/ { vlm_pass demo second; }
+--- request
+GET /api/tasks
+--- no_error_log
+[error]
+
+
+
+=== TEST 139: vlm_pass has a bound
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass a b c d e f g h i j k l m n o p q; }
+--- must_die
+--- error_log
+vlm_pass has 17 engines, it may have 16

@@ -113,8 +113,8 @@ my %code = map { $_ => code($_) } @PRODUCT;
 
     $sum{/\.c$/ ? 'c' : 'h'} += lines($_) for @own;
 
-    cmp_ok($sum{c}, '<=', 21_100, 'http/ has at most 21,100 lines of C, without headers, tests and documents');
-    cmp_ok($sum{h}, '<=', 3_010, 'and its headers at most 3,010');
+    cmp_ok($sum{c}, '<=', 21_600, 'http/ has at most 21,600 lines of C, without headers, tests and documents');
+    cmp_ok($sum{h}, '<=', 3_060, 'and its headers at most 3,060');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------

@@ -56,6 +56,17 @@ ngx_int_t ngx_http_vlm_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);
 
 
+/* ---- choose.c: the engine of a request, among several -------------------- */
+
+/* reads the body, sets ctx->engine, and calls chosen, which finalizes; or
+   refuses an unknown model.  dialect NULL: of Ollama's endpoints about a
+   model */
+
+ngx_int_t ngx_http_vlm_choose(ngx_http_request_t *r,
+    const ngx_http_vlm_dialect_t *dialect,
+    ngx_http_client_body_handler_pt chosen);
+
+
 /* ---- work.c: requests that the model does not answer --------------------- */
 
 /* any worker: reads the body and calls run in a thread, with the piece as

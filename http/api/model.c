@@ -91,16 +91,14 @@ ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
 }
 
 
-/* Ollama's clients add a tag */
+/* Ollama's clients add a tag; copy: the name without it */
 
-ngx_int_t
-ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
+static ngx_int_t
+ngx_http_vlm_model_adapted(ngx_http_vlm_engine_t *eng, ngx_str_t *name,
+    char copy[NGX_HTTP_VLM_ADAPTER])
 {
-    char                    copy[NGX_HTTP_VLM_ADAPTER];
-    size_t                  len, tag;
-    ngx_http_vlm_engine_t  *eng;
+    size_t  len, tag;
 
-    eng = ctx->engine;
     len = name->len;
     tag = sizeof(":latest") - 1;
 
@@ -110,23 +108,88 @@ ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
         len -= tag;
     }
 
-    if (eng->conf.vlm.lora == NULL || len >= sizeof(copy)) {
+    if (eng->conf.vlm.lora == NULL || len >= NGX_HTTP_VLM_ADAPTER) {
         return NGX_DECLINED;
     }
 
     ngx_memcpy(copy, name->data, len);
     copy[len] = '\0';
 
-    if (!vlm_adapter_named(copy)
-        || !ngx_http_vlm_adapter_listed(eng, copy, NULL))
-    {
+    return vlm_adapter_named(copy)
+           && ngx_http_vlm_adapter_listed(eng, copy, NULL) ? NGX_OK
+                                                           : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
+{
+    char  copy[NGX_HTTP_VLM_ADAPTER];
+
+    if (ngx_http_vlm_model_adapted(ctx->engine, name, copy) != NGX_OK) {
         return NGX_DECLINED;
     }
 
-    ngx_memcpy(ctx->adapter, copy, len + 1);
+    ngx_memcpy(ctx->adapter, copy, sizeof(copy));
     ctx->adapter_scale = 1;
 
     return NGX_OK;
+}
+
+
+ngx_http_vlm_engine_t *
+ngx_http_vlm_model_engine(ngx_http_request_t *r, ngx_str_t *name)
+{
+    char                    copy[NGX_HTTP_VLM_ADAPTER];
+    ngx_uint_t              i;
+    ngx_http_vlm_engine_t  *eng, *adapted, *any;
+
+    adapted = NULL;
+    any = NULL;
+
+    for (i = 0; (eng = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
+
+        if (ngx_http_vlm_model_named(eng, name) == NGX_OK) {
+            return eng;
+        }
+
+        if (adapted == NULL
+            && ngx_http_vlm_model_adapted(eng, name, copy) == NGX_OK)
+        {
+            adapted = eng;
+        }
+
+        if (eng->conf.any_name) {
+            any = eng;
+        }
+    }
+
+    return adapted ? adapted : any;
+}
+
+
+ngx_str_t *
+ngx_http_vlm_model_shared(ngx_http_vlm_engine_t *one,
+    ngx_http_vlm_engine_t *other)
+{
+    ngx_str_t   *name;
+    ngx_uint_t   i;
+
+    static ngx_str_t  any = ngx_string("*");
+
+    for (i = 0; (name = ngx_http_vlm_model_name(one, i)) != NULL; i++) {
+        if (ngx_http_vlm_model_named(other, name) == NGX_OK) {
+            return name;
+        }
+    }
+
+    for (i = 0; (name = ngx_http_vlm_model_name(other, i)) != NULL; i++) {
+        if (ngx_http_vlm_model_named(one, name) == NGX_OK) {
+            return name;
+        }
+    }
+
+    return one->conf.any_name && other->conf.any_name ? &any : NULL;
 }
 
 
@@ -182,14 +245,34 @@ ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
 ngx_int_t
 ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
 {
-    size_t  len;
+    size_t                  len;
+    u_char                  names[512], *p;
+    ngx_uint_t              i;
+    ngx_http_vlm_engine_t  *eng;
 
     len = vlm_utf8_whole((char *) name->data, ngx_min(name->len, 128));
 
+    eng = ngx_http_vlm_engine_at(ctx->request, 0);
+
+    if (ngx_http_vlm_engine_at(ctx->request, 1) == NULL) {
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_NOT_FOUND,
+                                      "model_not_found",
+                                      "model \"%*s\" not found, the model here "
+                                      "is \"%V\"", len, name->data,
+                                      &eng->name);
+    }
+
+    p = names;
+
+    for (i = 0; (eng = ngx_http_vlm_engine_at(ctx->request, i)) != NULL; i++) {
+        p = ngx_slprintf(p, names + sizeof(names), "%s\"%V\"", i ? ", " : "",
+                         &eng->name);
+    }
+
     return ngx_http_vlm_fail_code(ctx, NGX_HTTP_NOT_FOUND, "model_not_found",
-                                  "model \"%*s\" not found, the model here is "
-                                  "\"%V\"", len, name->data,
-                                  &ctx->engine->name);
+                                  "model \"%*s\" not found, the models here "
+                                  "are %*s", len, name->data,
+                                  (size_t) (p - names), names);
 }
 
 

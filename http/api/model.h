@@ -37,7 +37,19 @@ char *ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field);
 
 ngx_int_t ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name);
 
-/* ctx->error: there is no model of this name; NGX_ERROR */
+/* any thread: the engine of the location that a name means: by one of its own
+   names, else by an adapter's, else by "alias *"; or NULL */
+
+ngx_http_vlm_engine_t *ngx_http_vlm_model_engine(ngx_http_request_t *r,
+    ngx_str_t *name);
+
+/* a name that would mean both engines, or NULL; the directory of both may have
+   the same */
+
+ngx_str_t *ngx_http_vlm_model_shared(ngx_http_vlm_engine_t *one,
+    ngx_http_vlm_engine_t *other);
+
+/* ctx->error: there is no model of this name in the location; NGX_ERROR */
 
 ngx_int_t ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name);
 

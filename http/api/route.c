@@ -197,30 +197,33 @@ ngx_http_vlm_not_found(ngx_http_request_t *r)
  */
 
 static ngx_int_t
-ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
+ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
-    ngx_int_t            rc;
-    ngx_http_vlm_shm_t  *shm;
+    ngx_int_t                 rc;
+    ngx_http_vlm_shm_t       *shm;
+    ngx_http_vlm_loc_conf_t  *lcf;
 
-    shm = lcf->engine->zone;
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    shm = eng->zone;
 
     if (shm->state == NGX_HTTP_VLM_FAILED) {
-        return ngx_http_vlm_refuse(r, lcf->engine, "Model not initialized");
+        return ngx_http_vlm_refuse(r, eng, "Model not initialized");
     }
 
     if (ngx_http_vlm_health_silent(shm)) {
-        return ngx_http_vlm_refuse(r, lcf->engine,
+        return ngx_http_vlm_refuse(r, eng,
                                    "The model's worker does not answer");
     }
 
-    rc = ngx_http_vlm_refuse_failing(r, lcf->engine);
+    rc = ngx_http_vlm_refuse_failing(r, eng);
 
     if (rc != NGX_DECLINED) {
         return rc;
     }
 
-    if (shm->waiting >= lcf->engine->conf.queue_size) {
-        return ngx_http_vlm_refuse_full(r, lcf->engine);
+    if (shm->waiting >= eng->conf.queue_size) {
+        return ngx_http_vlm_refuse_full(r, eng);
     }
 
     return lcf->hop(r);
@@ -401,19 +404,42 @@ ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
 }
 
 
+static ngx_int_t
+ngx_http_vlm_go(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    if (route->dialect && !route->handler && !ngx_http_vlm_answers(eng)) {
+        return ngx_http_vlm_hop(r, eng);
+    }
+
+    return ngx_http_vlm_call(route, r, eng, piece);
+}
+
+
+/* its body names one of several engines */
+
+static void
+ngx_http_vlm_chosen(ngx_http_request_t *r)
+{
+    ngx_str_t                    piece;
+    ngx_uint_t                   allow;
+    const ngx_http_vlm_route_t  *route;
+
+    route = ngx_http_vlm_find(r, &piece, &allow);
+
+    ngx_http_finalize_request(r, ngx_http_vlm_go(route, r,
+                                                 ngx_http_vlm_engine_of(r),
+                                                 &piece));
+}
+
+
 ngx_int_t
 ngx_http_vlm_handler(ngx_http_request_t *r)
 {
     ngx_int_t                    rc;
     ngx_str_t                    piece;
     ngx_uint_t                   allow;
-    ngx_http_vlm_engine_t       *eng;
     const ngx_http_vlm_route_t  *route;
-    ngx_http_vlm_loc_conf_t     *lcf;
-
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
-
-    eng = lcf->engine;
 
     /* If-None-Match and similar headers apply to files, not to answers */
 
@@ -456,11 +482,15 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    if (route->dialect && !route->handler && !ngx_http_vlm_answers(eng)) {
-        return ngx_http_vlm_hop(r, lcf);
+    /* a thread without a store is one of Ollama's that read "model" */
+
+    if (ngx_http_vlm_engine_at(r, 1)
+        && (route->dialect || (route->run && !route->stores)))
+    {
+        return ngx_http_vlm_choose(r, route->dialect, ngx_http_vlm_chosen);
     }
 
-    return ngx_http_vlm_call(route, r, eng, &piece);
+    return ngx_http_vlm_go(route, r, ngx_http_vlm_engine_at(r, 0), &piece);
 }
 
 

@@ -47,7 +47,8 @@ static char  ngx_http_vlm_pool_text[] =
     "}\n";
 
 
-/* the text of vlm_pass, in its location: name */
+/* the text of vlm_pass, in its location: name, or the variable of one that is
+   chosen by the body */
 
 static char  ngx_http_vlm_location_text[] =
     "proxy_pass http://vlm_%V;\n"
@@ -423,10 +424,20 @@ ngx_http_vlm_body_size_set(ngx_conf_t *cf)
 /* the target of the generated location */
 
 static char *
-ngx_http_vlm_pass_hop(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_pass_hop(ngx_conf_t *cf, ngx_http_vlm_loc_conf_t *lcf)
 {
     ngx_url_t                      u;
+    ngx_http_vlm_engine_t         *eng;
     ngx_http_upstream_srv_conf_t  *us;
+
+    static ngx_str_t  chosen = ngx_string("$vlm_engine");
+
+    if (lcf->engines->nelts > 1) {
+        return ngx_http_vlm_text(cf, "(vlm_pass)", ngx_http_vlm_location_text,
+                                 &chosen);
+    }
+
+    eng = lcf->engine;
 
     /* only the generated text can define the name: it is not resolved */
 
@@ -448,28 +459,82 @@ ngx_http_vlm_pass_hop(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
+/* the engine of each name */
+
+static char *
+ngx_http_vlm_pass_engines(ngx_conf_t *cf, ngx_http_vlm_loc_conf_t *lcf)
+{
+    ngx_str_t                 *value;
+    ngx_uint_t                 i;
+    ngx_http_vlm_engine_t    **eng;
+    ngx_http_vlm_passed_t     *passed;
+    ngx_http_vlm_main_conf_t  *mcf;
+
+    if (cf->args->nelts - 1 > NGX_HTTP_VLM_ENGINES) {
+        return ngx_http_vlm_conf_error(cf, "vlm_pass has %ui engines, it may "
+                                       "have %d", cf->args->nelts - 1,
+                                       NGX_HTTP_VLM_ENGINES);
+    }
+
+    value = cf->args->elts;
+
+    lcf->engines = ngx_array_create(cf->pool, cf->args->nelts - 1,
+                                    sizeof(ngx_http_vlm_engine_t *));
+    if (lcf->engines == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    eng = lcf->engines->elts;
+
+    for (i = 0; i < cf->args->nelts - 1; i++) {
+
+        if (!ngx_http_vlm_name_ok(&value[i + 1])) {
+            return ngx_http_vlm_conf_error(cf, "unknown vlm_engine \"%V\"",
+                                           &value[i + 1]);
+        }
+
+        eng[i] = ngx_http_vlm_named(cf, &value[i + 1]);
+        if (eng[i] == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        eng[i]->conf.passed = 1;
+        lcf->engines->nelts++;
+    }
+
+    lcf->engine = eng[0];
+
+    if (i == 1) {
+        return NGX_CONF_OK;
+    }
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    passed = ngx_array_push(&mcf->passes);
+    if (passed == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    passed->engines = lcf->engines;
+    passed->file = cf->conf_file->file.name.data;
+    passed->line = cf->conf_file->line;
+
+    return NGX_CONF_OK;
+}
+
+
 char *
 ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_vlm_loc_conf_t *lcf = conf;
 
-    ngx_str_t                 *value;
-    ngx_http_vlm_engine_t     *eng;
     ngx_http_core_loc_conf_t  *clcf;
 
     if (lcf->engine) {
         return "is duplicate";
     }
 
-    value = cf->args->elts;
-
-    if (!ngx_http_vlm_name_ok(&value[1])) {
-        return ngx_http_vlm_conf_error(cf, "unknown vlm_engine \"%V\"",
-                                       &value[1]);
-    }
-
-    eng = ngx_http_vlm_named(cf, &value[1]);
-    if (eng == NULL) {
+    if (ngx_http_vlm_pass_engines(cf, lcf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -480,7 +545,7 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                "\"proxy_pass\", \"fastcgi_pass\" or another handler";
     }
 
-    if (ngx_http_vlm_pass_hop(cf, eng) != NGX_CONF_OK) {
+    if (ngx_http_vlm_pass_hop(cf, lcf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -496,9 +561,6 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    eng->conf.passed = 1;
-
-    lcf->engine = eng;
     lcf->hop = clcf->handler;
     lcf->max_body = ngx_http_vlm_body_size_set(cf) ? 0 : 64 * 1024 * 1024;
 
@@ -508,11 +570,53 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* engines of one location: each name means one of them, and they share their
+   sessions and uploads */
+
+static char *
+ngx_http_vlm_passed_check(ngx_conf_t *cf, ngx_http_vlm_passed_t *passed,
+    ngx_http_vlm_engine_t *one, ngx_http_vlm_engine_t *other)
+{
+    ngx_str_t         *name;
+    vlm_redis_conf_t  *r[2];
+
+    name = ngx_http_vlm_model_shared(one, other);
+
+    if (name) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%V\" would mean both vlm_engine \"%V\" and \"%V\" of "
+                      "vlm_pass in %s:%ui: it is an engine's name, an alias or "
+                      "the name of a checkpoint's directory",
+                      name, &one->name, &other->name, passed->file,
+                      passed->line);
+        return NGX_CONF_ERROR;
+    }
+
+    r[0] = one->conf.redis;
+    r[1] = other->conf.redis;
+
+    if (ngx_strcmp(one->conf.files_dir.data, other->conf.files_dir.data) != 0
+        || (r[0] == NULL) != (r[1] == NULL)
+        || (r[0] && (r[0]->database != r[1]->database
+                     || ngx_strcmp(r[0]->name, r[1]->name) != 0)))
+    {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "vlm_engine \"%V\" and \"%V\" of vlm_pass in %s:%ui "
+                      "have different stores: they share sessions and uploads",
+                      &one->name, &other->name, passed->file, passed->line);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
 char *
 ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
 {
-    ngx_uint_t               i;
+    ngx_uint_t               i, j, k;
     ngx_http_vlm_engine_t  **eng;
+    ngx_http_vlm_passed_t   *passed;
 
     eng = mcf->engines.elts;
 
@@ -531,6 +635,22 @@ ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
                           "answers no request",
                           &eng[i]->name, eng[i]->conf.file, eng[i]->conf.line,
                           &eng[i]->name);
+        }
+    }
+
+    passed = mcf->passes.elts;
+
+    for (i = 0; i < mcf->passes.nelts; i++) {
+        eng = passed[i].engines->elts;
+
+        for (j = 1; j < passed[i].engines->nelts; j++) {
+            for (k = 0; k < j; k++) {
+                if (ngx_http_vlm_passed_check(cf, &passed[i], eng[k], eng[j])
+                    != NGX_CONF_OK)
+                {
+                    return NGX_CONF_ERROR;
+                }
+            }
         }
     }
 

@@ -17,6 +17,15 @@
     (ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, __VA_ARGS__), NGX_CONF_ERROR)
 
 
+/* a vlm_pass with several engines, which are checked when all are defined */
+
+typedef struct {
+    ngx_array_t                  *engines;     /* ngx_http_vlm_engine_t * */
+    u_char                       *file;
+    ngx_uint_t                    line;
+} ngx_http_vlm_passed_t;
+
+
 /* ---- conf.c: directives, generated text, nginx -t ------------------------ */
 
 char *ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

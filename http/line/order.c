@@ -158,15 +158,14 @@ ngx_int_t
 ngx_http_vlm_order_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                   *p;
-    ngx_http_vlm_rank_t       rank;
-    ngx_http_vlm_loc_conf_t  *lcf;
+    u_char                 *p;
+    ngx_http_vlm_rank_t     rank;
+    ngx_http_vlm_engine_t  *eng;
 
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+    eng = ngx_http_vlm_engine_of(r);
 
-    if (lcf->engine == NULL
-        || (!ngx_http_vlm_order_set(lcf->engine)
-            && !lcf->engine->conf.rank.salt))
+    if (eng == NULL
+        || (!ngx_http_vlm_order_set(eng) && !eng->conf.rank.salt))
     {
         v->not_found = 1;
         return NGX_OK;
@@ -177,8 +176,7 @@ ngx_http_vlm_order_variable(ngx_http_request_t *r,
     p = ngx_pnalloc(r->pool, NGX_INT_T_LEN + 1 + 16 + 1
                              + 2 * NGX_HTTP_VLM_SALT);
 
-    if (p == NULL
-        || ngx_http_vlm_order_value(r, lcf->engine, &rank) != NGX_OK)
+    if (p == NULL || ngx_http_vlm_order_value(r, eng, &rank) != NGX_OK)
     {
         return NGX_ERROR;
     }

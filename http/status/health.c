@@ -207,87 +207,111 @@ ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
 }
 
 
-ngx_int_t
-ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *piece)
+/* several: each engine of the location, too */
+
+static void
+ngx_http_vlm_health_put(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_http_request_t *several)
 {
-    ngx_uint_t                 bad;
+    ngx_uint_t                 i, bad;
     ngx_http_vlm_shm_t         shm;
     ngx_http_vlm_state_e       state;
-    vlm_json_out_t             w;
+    ngx_http_vlm_engine_t     *one;
 
     ngx_http_vlm_zone_texts(eng, &shm);
 
     state = ngx_http_vlm_health_state(eng, &shm);
     bad = state == NGX_HTTP_VLM_FAILED || state == NGX_HTTP_VLM_STALLED;
 
-    vlm_json_init(&w, 16 * 1024);
-    vlm_json_open(&w, '{');
+    vlm_json_open(w, '{');
 
-    vlm_json_add_int(&w, "active_sessions", shm.sessions);
+    vlm_json_add_int(w, "active_sessions", shm.sessions);
 
-    ngx_http_vlm_health_adapters(&w, eng, &shm);
+    ngx_http_vlm_health_adapters(w, eng, &shm);
 
-    ngx_http_vlm_health_breaker(&w, eng);
-    vlm_json_add_bool(&w, "chat", eng->conf.facts.turn != NULL);
-    vlm_json_add_int(&w, "coordinates", eng->conf.facts.coordinates);
-    vlm_json_add_string(&w, "device", shm.device);
+    ngx_http_vlm_health_breaker(w, eng);
+    vlm_json_add_bool(w, "chat", eng->conf.facts.turn != NULL);
+    vlm_json_add_int(w, "coordinates", eng->conf.facts.coordinates);
+    vlm_json_add_string(w, "device", shm.device);
 
     if (shm.taken) {
-        vlm_json_add_int(&w, "device_overhead", shm.taken);
+        vlm_json_add_int(w, "device_overhead", shm.taken);
     }
 
     if (shm.device_reason[0]) {
-        vlm_json_add_string(&w, "device_reason", shm.device_reason);
+        vlm_json_add_string(w, "device_reason", shm.device_reason);
     }
 
     if (shm.filling) {
-        vlm_json_add_bool(&w, "filling", 1);
+        vlm_json_add_bool(w, "filling", 1);
     }
 
-    ngx_http_vlm_health_documents(&w, eng, &shm);
-    ngx_http_vlm_health_heartbeat(&w, &shm);
+    ngx_http_vlm_health_documents(w, eng, &shm);
 
-    vlm_json_add_text(&w, "model", (char *) eng->name.data, eng->name.len);
+    if (several) {
+        vlm_json_add_open(w, "engines", '[');
 
-    vlm_json_add_bool(&w, "model_loaded", state == NGX_HTTP_VLM_READY
+        for (i = 0; (one = ngx_http_vlm_engine_at(several, i)) != NULL; i++) {
+            ngx_http_vlm_health_put(w, one, NULL);
+        }
+
+        vlm_json_shut(w, ']');
+    }
+
+    ngx_http_vlm_health_heartbeat(w, &shm);
+
+    vlm_json_add_text(w, "model", (char *) eng->name.data, eng->name.len);
+
+    vlm_json_add_bool(w, "model_loaded", state == NGX_HTTP_VLM_READY
                                           || state == NGX_HTTP_VLM_BUSY);
 
-    vlm_json_add_int(&w, "parameters", eng->conf.facts.parameters);
+    vlm_json_add_int(w, "parameters", eng->conf.facts.parameters);
 
-    ngx_http_vlm_health_plan(&w, &shm.plan);
+    ngx_http_vlm_health_plan(w, &shm.plan);
 
-    vlm_json_add_int(&w, "progress", shm.progress);
+    vlm_json_add_int(w, "progress", shm.progress);
 
-    vlm_json_add_open(&w, "queue", '{');
-    vlm_json_add_int(&w, "limit", eng->conf.queue_size);
-    vlm_json_add_int(&w, "running", shm.running);
-    vlm_json_add_int(&w, "waiting", shm.waiting);
-    vlm_json_shut(&w, '}');
+    vlm_json_add_open(w, "queue", '{');
+    vlm_json_add_int(w, "limit", eng->conf.queue_size);
+    vlm_json_add_int(w, "running", shm.running);
+    vlm_json_add_int(w, "waiting", shm.waiting);
+    vlm_json_shut(w, '}');
 
     if (bad || shm.reason[0]) {
-        vlm_json_add_string(&w, "reason", shm.reason[0] ? shm.reason
+        vlm_json_add_string(w, "reason", shm.reason[0] ? shm.reason
                             : "the worker's event loop does not answer");
     }
 
     if (shm.reload_reason[0]) {
-        vlm_json_add_string(&w, "reload_reason", shm.reload_reason);
+        vlm_json_add_string(w, "reload_reason", shm.reload_reason);
     }
 
-    vlm_json_add_string(&w, "state", ngx_http_vlm_health_names[state]);
-    vlm_json_add_string(&w, "status", bad ? "unhealthy" : "healthy");
+    vlm_json_add_string(w, "state", ngx_http_vlm_health_names[state]);
+    vlm_json_add_string(w, "status", bad ? "unhealthy" : "healthy");
 
     if (shm.store_reason[0]) {
-        vlm_json_add_string(&w, "store_reason", shm.store_reason);
+        vlm_json_add_string(w, "store_reason", shm.store_reason);
     }
 
-    vlm_json_add_bool(&w, "thinking", eng->conf.thinking);
+    vlm_json_add_bool(w, "thinking", eng->conf.thinking);
 
-    vlm_json_add_string(&w, "version", VLM_VERSION);
+    vlm_json_add_string(w, "version", VLM_VERSION);
 
-    vlm_json_add_bool(&w, "vision", eng->conf.facts.vision_layers > 0);
+    vlm_json_add_bool(w, "vision", eng->conf.facts.vision_layers > 0);
 
-    vlm_json_shut(&w, '}');
+    vlm_json_shut(w, '}');
+}
+
+
+ngx_int_t
+ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    vlm_json_out_t  w;
+
+    vlm_json_init(&w, (NGX_HTTP_VLM_ENGINES + 1) * 16 * 1024);
+
+    ngx_http_vlm_health_put(&w, eng, ngx_http_vlm_engine_at(r, 1) ? r : NULL);
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
 }
@@ -303,6 +327,37 @@ ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
 }
 
 
+static ngx_uint_t
+ngx_http_vlm_health_answers(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_shm_t    shm;
+    ngx_http_vlm_state_e  state;
+
+    ngx_http_vlm_zone_texts(eng, &shm);
+
+    state = ngx_http_vlm_health_state(eng, &shm);
+
+    return (state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY)
+           && ngx_http_vlm_breaker_state(eng) != NGX_HTTP_VLM_OPEN;
+}
+
+
+ngx_http_vlm_engine_t *
+ngx_http_vlm_health_unready(ngx_http_request_t *r)
+{
+    ngx_uint_t              i;
+    ngx_http_vlm_engine_t  *eng;
+
+    for (i = 0; (eng = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
+        if (!ngx_http_vlm_health_answers(eng)) {
+            break;
+        }
+    }
+
+    return eng;
+}
+
+
 /* the readiness probe; the bodies are llama-server's */
 
 ngx_int_t
@@ -314,15 +369,17 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
     ngx_http_vlm_state_e       state;
     vlm_json_out_t             w;
 
+    eng = ngx_http_vlm_health_unready(r);
+
+    if (eng == NULL) {
+        return ngx_http_vlm_health_live_handler(r, eng, piece);
+    }
+
     ngx_http_vlm_zone_texts(eng, &shm);
 
     state = ngx_http_vlm_health_state(eng, &shm);
 
     open = ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_OPEN;
-
-    if ((state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY) && !open) {
-        return ngx_http_vlm_health_live_handler(r, eng, piece);
-    }
 
     if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
         != NGX_OK)

@@ -25,8 +25,12 @@ ngx_uint_t ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm);
 ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
+/* the first engine of the location that answers no requests now, or NULL */
+
+ngx_http_vlm_engine_t *ngx_http_vlm_health_unready(ngx_http_request_t *r);
+
 /* the liveness probe: 200 while a worker answers; the readiness probe: 200
-   while the engine answers requests, else 503 */
+   while the location's engines answer requests, else 503 */
 
 ngx_int_t ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);

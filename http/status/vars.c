@@ -14,8 +14,8 @@
 #define NGX_HTTP_VLM_USAGE_SESSION  6      /* the last field */
 
 
-/* the fields of the header; the session may have spaces, and is last; and a
-   variable that is only in the text that vlm_pass generates */
+/* the fields of the header; the session may have spaces, and is last; then the
+   engine, and a variable that is only in the text that vlm_pass generates */
 
 static ngx_str_t  ngx_http_vlm_vars[] = {
     ngx_string("vlm_queue_time"),
@@ -25,6 +25,7 @@ static ngx_str_t  ngx_http_vlm_vars[] = {
     ngx_string("vlm_finish_reason"),
     ngx_string("vlm_cached_tokens"),
     ngx_string("vlm_session"),
+    ngx_string("vlm_engine"),
     ngx_string("vlm_line")
 };
 
@@ -81,14 +82,38 @@ ngx_http_vlm_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 }
 
 
+static ngx_int_t
+ngx_http_vlm_engine_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ngx_http_vlm_engine_of(r);
+
+    v->valid = eng != NULL;
+    v->not_found = eng == NULL;
+    v->no_cacheable = 0;
+
+    if (eng) {
+        v->data = eng->name.data;
+        v->len = eng->name.len;
+    }
+
+    return NGX_OK;
+}
+
+
 ngx_int_t
 ngx_http_vlm_add_variables(ngx_conf_t *cf)
 {
-    ngx_uint_t                 i;
+    ngx_uint_t                 i, own;
     ngx_http_variable_t       *var;
     ngx_http_vlm_main_conf_t  *mcf;
 
-    static ngx_str_t  request_id = ngx_string("request_id");
+    static ngx_str_t                    request_id = ngx_string("request_id");
+    static ngx_http_get_variable_pt     others[] = {
+        ngx_http_vlm_engine_variable, ngx_http_vlm_order_variable
+    };
 
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
 
@@ -97,16 +122,16 @@ ngx_http_vlm_add_variables(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    for (i = 0; i <= NGX_HTTP_VLM_USAGE_SESSION + 1; i++) {
+    own = NGX_HTTP_VLM_USAGE_SESSION + 1;
+
+    for (i = 0; i < own + 2; i++) {
         var = ngx_http_add_variable(cf, &ngx_http_vlm_vars[i],
                                     NGX_HTTP_VAR_NOCACHEABLE);
         if (var == NULL) {
             return NGX_ERROR;
         }
 
-        var->get_handler = i <= NGX_HTTP_VLM_USAGE_SESSION
-                           ? ngx_http_vlm_variable
-                           : ngx_http_vlm_order_variable;
+        var->get_handler = i < own ? ngx_http_vlm_variable : others[i - own];
         var->data = i;
     }
 

@@ -73,11 +73,10 @@ ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
 static ngx_int_t
 ngx_http_vlm_page(ngx_http_request_t *r)
 {
-    u_char                    buf[256];
-    const char               *text;
-    ngx_uint_t                died;
-    ngx_http_vlm_ctx_t       *ctx;
-    ngx_http_vlm_loc_conf_t  *lcf;
+    u_char               buf[256];
+    const char          *text;
+    ngx_uint_t           died;
+    ngx_http_vlm_ctx_t  *ctx;
 
     ctx = ngx_http_vlm_ctx(r);
     if (ctx == NULL) {
@@ -104,9 +103,8 @@ ngx_http_vlm_page(ngx_http_request_t *r)
     text = ngx_http_vlm_page_text(r, buf, sizeof(buf));
 
     if (died) {
-        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
-        ngx_http_vlm_metrics_refused(r, lcf->engine, NGX_HTTP_VLM_UNAVAILABLE,
-                                     text);
+        ngx_http_vlm_metrics_refused(r, ngx_http_vlm_engine_of(r),
+                                     NGX_HTTP_VLM_UNAVAILABLE, text);
     }
 
     if (ngx_http_vlm_error_body(r, r->err_status, text, &ctx->page.text)

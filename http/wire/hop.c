@@ -49,12 +49,12 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
 {
     ngx_uint_t                  i;
     ngx_http_vlm_hops_t        *hops;
-    ngx_http_vlm_loc_conf_t    *lcf;
+    ngx_http_vlm_engine_t      *eng;
     ngx_http_vlm_main_conf_t   *mcf;
     ngx_http_variable_value_t  *id;
 
     mcf = ngx_http_get_module_main_conf(r, ngx_http_vlm_module);
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+    eng = ngx_http_vlm_engine_of(r);
 
     id = ngx_http_get_indexed_variable(r, mcf->request_id);
 
@@ -68,9 +68,9 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
         return NGX_ERROR;
     }
 
-    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(lcf->engine));
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
-    hops = lcf->engine->zone->hops;
+    hops = eng->zone->hops;
 
     for (i = 0; i < NGX_HTTP_VLM_HOPS && usage->len == 0; i++) {
 
@@ -80,7 +80,7 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
         }
     }
 
-    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(lcf->engine));
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 
     return usage->len ? NGX_OK : NGX_DECLINED;
 }
@@ -176,13 +176,10 @@ ngx_http_vlm_add_usage(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage)
 {
-    ngx_int_t                 rc;
-    ngx_table_elt_t          *h;
-    ngx_http_vlm_loc_conf_t  *lcf;
+    ngx_int_t         rc;
+    ngx_table_elt_t  *h;
 
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
-
-    if (lcf->engine == NULL) {
+    if (ngx_http_vlm_engine_of(r) == NULL) {
         return NGX_DECLINED;
     }
 

@@ -12,6 +12,19 @@
 #include "../life/life.h"
 
 
+/* ---- engines.c: the engines of a location -------------------------------- */
+
+/* any thread: from 0 on, in the order of vlm_pass; or NULL */
+
+ngx_http_vlm_engine_t *ngx_http_vlm_engine_at(ngx_http_request_t *r,
+    ngx_uint_t i);
+
+/* the engine that the request is for, the first if it is for none; NULL: the
+   location has none */
+
+ngx_http_vlm_engine_t *ngx_http_vlm_engine_of(ngx_http_request_t *r);
+
+
 /* ---- body.c: the body as one range of bytes ------------------------------ */
 
 /*

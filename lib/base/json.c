@@ -322,10 +322,9 @@ vlm_json_peek(const void *data, size_t bytes, const char *key, char *text, size_
             i = string_end(p, bytes, from);
 
             if (i == bytes) {
-                return -1;
-            }
+                found = -1;
 
-            if (depth == 1 && !value) {
+            } else if (depth == 1 && !value) {
                 named = string_is(p + from, i + 1 - from, key);
 
             } else if (depth == 1 && named) {
@@ -347,10 +346,10 @@ vlm_json_peek(const void *data, size_t bytes, const char *key, char *text, size_
         case '[':
 
             if (depth == 0 && p[i] == '[') {
-                return -1;
-            }
+                found = -1;
+                bytes = i;                     /* the loop ends */
 
-            if (depth++ == 1 && named && value) {
+            } else if (depth++ == 1 && named && value) {
                 found = -1;                    /* the last of equal keys counts */
             }
 
@@ -367,6 +366,10 @@ vlm_json_peek(const void *data, size_t bytes, const char *key, char *text, size_
                 found = -1;
             }
         }
+    }
+
+    if (found != 0) {
+        text[0] = '\0';
     }
 
     return found;

@@ -35,7 +35,7 @@ vlm_json_t *vlm_json_copy(const vlm_json_t *j);    /* of its own; NULL: no memor
  * The text of a member of the outermost object, as the parsed document has it, for code that needs
  * one field of a large body before it may parse it: one pass over the bytes, which keeps nothing.
  *
- *   text, size    gets the text and a zero
+ *   text, size    gets the text and a zero; empty with -1
  *   returns       0; -1 if there is no such member, it is no text, or has size bytes or more
  *
  * Of bytes that are not JSON either may be returned; nothing is read beyond their end.

@@ -45,7 +45,7 @@ peek(const uint8_t *data, size_t bytes, const vlm_json_t *j, const char *key)
 
     said = vlm_json_text(vlm_json_get(j, key));
 
-    if (said == NULL || strlen(said) >= sizeof(text) ? rc != -1
+    if (said == NULL || strlen(said) >= sizeof(text) ? rc != -1 || text[0] != '\0'
                                                      : rc != 0 || strcmp(text, said) != 0)
     {
         abort();

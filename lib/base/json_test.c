@@ -189,7 +189,7 @@ peeked(const char *body, const char *text)
 
     free(copy);
 
-    if (text == NULL ? rc != -1 : rc != 0 || strcmp(found, text) != 0) {
+    if (rc != (text ? 0 : -1) || strcmp(found, text ? text : "") != 0) {
         fail_msg("%s: %d", body, rc);
     }
 }

@@ -44,6 +44,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # store      more words for store: "max=1m"
 # store_dir  a directory in place of that below the prefix
 # under      a command that runs nginx, as a list
+# pass       engines of the location; the default is the only one
 # user       the workers' user, if the master is root's
 # daemon     on: as a service, which an upgrade of the binary needs
 # main, http, server                   more lines there
@@ -59,6 +60,7 @@ sub new {
         listen  => '',
         store   => '',
         daemon  => 'off',
+        pass    => 'live',
         user    => 'root',
         main    => '',
         http    => '',
@@ -233,7 +235,7 @@ $self->{engine}
 $self->{server}
 
         location ~ ^/(api|v1|uploads|result)/ {
-            vlm_pass live;
+            vlm_pass $self->{pass};
         }
     }
 }

@@ -59,19 +59,14 @@ ngx_int_t
 ngx_http_vlm_lite_health_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
-    vlm_json_out_t        w;
-    ngx_http_vlm_shm_t    shm;
-    ngx_http_vlm_state_e  state;
+    vlm_json_out_t      w;
+    ngx_http_vlm_shm_t  shm;
 
-    ngx_http_vlm_zone_texts(eng, &shm);
-
-    state = ngx_http_vlm_health_state(eng, &shm);
-
-    if ((state != NGX_HTTP_VLM_READY && state != NGX_HTTP_VLM_BUSY)
-        || ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_OPEN)
-    {
+    if (ngx_http_vlm_health_unready(r)) {
         return ngx_http_vlm_health_ready_handler(r, eng, piece);
     }
+
+    ngx_http_vlm_zone_texts(eng, &shm);
 
     vlm_json_init(&w, NGX_HTTP_VLM_LITE_STATE);
     vlm_json_open(&w, '{');

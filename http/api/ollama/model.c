@@ -1,9 +1,9 @@
 
 /*
- * The model as Ollama's clients query it before they use it: /api/tags,
- * /api/ps, /api/show, /api/version; and the endpoints that a server with one
- * model does not have.  All of it is known from the configuration and the
- * zone, so any worker answers.
+ * The models as Ollama's clients query them before they use one: /api/tags,
+ * /api/ps, /api/show, /api/version; and the endpoints that a server whose
+ * models are configured does not have.  All of it is known from the
+ * configuration and the zones, so any worker answers.
  */
 
 
@@ -175,22 +175,15 @@ ngx_http_vlm_ollama_put_model(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
 }
 
 
-ngx_int_t
-ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+static void
+ngx_http_vlm_ollama_put_tags(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
 {
     ngx_str_t           *name, adapter;
     ngx_uint_t           i;
-    vlm_json_out_t       w;
     ngx_http_vlm_shm_t   shm;
 
-    vlm_json_init(&w, NGX_HTTP_VLM_OLLAMA_INFO);
-
-    vlm_json_open(&w, '{');
-    vlm_json_add_open(&w, "models", '[');
-
     for (i = 0; (name = ngx_http_vlm_model_name(eng, i)) != NULL; i++) {
-        ngx_http_vlm_ollama_put_model(&w, eng, name, "");
+        ngx_http_vlm_ollama_put_model(w, eng, name, "");
     }
 
     ngx_http_vlm_zone_texts(eng, &shm);
@@ -200,9 +193,59 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
         if (shm.adapters[i].listed) {
             adapter.data = (u_char *) shm.adapters[i].name;
             adapter.len = ngx_strlen(adapter.data);
-            ngx_http_vlm_ollama_put_model(&w, eng, &adapter,
+            ngx_http_vlm_ollama_put_model(w, eng, &adapter,
                                           shm.adapters[i].dir);
         }
+    }
+}
+
+
+/* the loaded models: one once it is loaded, under one name */
+
+static void
+ngx_http_vlm_ollama_put_loaded(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t          cpu;
+    ngx_http_vlm_shm_t  shm;
+
+    ngx_http_vlm_zone_texts(eng, &shm);
+
+    cpu = ngx_strncmp(shm.device, "cpu", 3) == 0;
+
+    if (shm.state == NGX_HTTP_VLM_READY) {
+        vlm_json_open(w, '{');
+        ngx_http_vlm_ollama_put_names(w, &eng->name);
+
+        vlm_json_add_int(w, "size", shm.plan.total);
+        vlm_json_add_int(w, "size_vram", cpu ? 0 : shm.plan.total);
+
+        ngx_http_vlm_ollama_put_digest(w, eng, "");
+        ngx_http_vlm_ollama_put_details(w, eng, &ngx_http_vlm_ollama_none);
+
+        ngx_http_vlm_ollama_put_time(w, "expires_at", ngx_time()
+                                        + NGX_HTTP_VLM_OLLAMA_LATER, 0);
+
+        vlm_json_add_int(w, "context_length", eng->conf.vlm.context);
+        vlm_json_shut(w, '}');
+    }
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ollama_list(ngx_http_request_t *r,
+    void (*put)(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng))
+{
+    ngx_uint_t              i;
+    vlm_json_out_t          w;
+    ngx_http_vlm_engine_t  *eng;
+
+    vlm_json_init(&w, NGX_HTTP_VLM_ENGINES * NGX_HTTP_VLM_OLLAMA_INFO);
+
+    vlm_json_open(&w, '{');
+    vlm_json_add_open(&w, "models", '[');
+
+    for (i = 0; (eng = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
+        put(&w, eng);
     }
 
     vlm_json_shut(&w, ']');
@@ -212,46 +255,19 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
 }
 
 
-/* the loaded models: this one once it is loaded, under one name */
+ngx_int_t
+ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    return ngx_http_vlm_ollama_list(r, ngx_http_vlm_ollama_put_tags);
+}
+
 
 ngx_int_t
 ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
-    ngx_uint_t          cpu;
-    vlm_json_out_t      w;
-    ngx_http_vlm_shm_t  shm;
-
-    ngx_http_vlm_zone_texts(eng, &shm);
-
-    cpu = ngx_strncmp(shm.device, "cpu", 3) == 0;
-
-    vlm_json_init(&w, NGX_HTTP_VLM_OLLAMA_INFO);
-
-    vlm_json_open(&w, '{');
-    vlm_json_add_open(&w, "models", '[');
-
-    if (shm.state == NGX_HTTP_VLM_READY) {
-        vlm_json_open(&w, '{');
-        ngx_http_vlm_ollama_put_names(&w, &eng->name);
-
-        vlm_json_add_int(&w, "size", shm.plan.total);
-        vlm_json_add_int(&w, "size_vram", cpu ? 0 : shm.plan.total);
-
-        ngx_http_vlm_ollama_put_digest(&w, eng, "");
-        ngx_http_vlm_ollama_put_details(&w, eng, &ngx_http_vlm_ollama_none);
-
-        ngx_http_vlm_ollama_put_time(&w, "expires_at", ngx_time()
-                                         + NGX_HTTP_VLM_OLLAMA_LATER, 0);
-
-        vlm_json_add_int(&w, "context_length", eng->conf.vlm.context);
-        vlm_json_shut(&w, '}');
-    }
-
-    vlm_json_shut(&w, ']');
-    vlm_json_shut(&w, '}');
-
-    return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
+    return ngx_http_vlm_ollama_list(r, ngx_http_vlm_ollama_put_loaded);
 }
 
 

@@ -1,7 +1,8 @@
 
 /*
- * /v1/models: one model under each of its names.  Any worker answers, also
- * while the model loads: a request that arrives meanwhile waits for it.
+ * /v1/models: each model of the location under each of its names.  Any worker
+ * answers, also while a model loads: a request that arrives meanwhile waits for
+ * it.
  */
 
 
@@ -33,25 +34,27 @@ ngx_http_vlm_models_put(vlm_json_out_t *w,
 
 
 static ngx_int_t
-ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *name)
+ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_str_t *name)
 {
-    char                 dir[NGX_HTTP_VLM_ADAPTER];
-    ngx_uint_t           adapted;
-    vlm_json_out_t       w;
-    ngx_http_vlm_ctx_t  *ctx;
+    char                    dir[NGX_HTTP_VLM_ADAPTER];
+    ngx_uint_t              adapted;
+    vlm_json_out_t          w;
+    ngx_http_vlm_ctx_t     *ctx;
+    ngx_http_vlm_engine_t  *eng;
 
     ctx = ngx_http_vlm_ctx(r);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->engine = eng;
+    eng = ngx_http_vlm_model_engine(r, name);
 
-    adapted = ngx_http_vlm_model_adapter(ctx, name) == NGX_OK
-              && ngx_http_vlm_adapter_listed(eng, ctx->adapter, dir);
+    if (eng) {
+        ctx->engine = eng;
 
-    if (adapted || ngx_http_vlm_model_is(eng, name) == NGX_OK) {
+        adapted = ngx_http_vlm_model_adapter(ctx, name) == NGX_OK
+                  && ngx_http_vlm_adapter_listed(eng, ctx->adapter, dir);
+
         vlm_json_init(&w, 64 * 1024);
         ngx_http_vlm_models_put(&w, eng, name, adapted ? dir : NULL);
 
@@ -65,33 +68,17 @@ ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 }
 
 
-ngx_int_t
-ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *piece)
+/* its names, and those of its adapters */
+
+static void
+ngx_http_vlm_models_put_all(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
 {
     ngx_str_t           *name, adapter;
     ngx_uint_t           i;
-    vlm_json_out_t       w;
     ngx_http_vlm_shm_t   shm;
 
-    if (eng->zone->state == NGX_HTTP_VLM_FAILED) {
-        return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                       "Model not initialized");
-    }
-
-    if (piece->len) {
-        return ngx_http_vlm_models_one(r, eng, piece);
-    }
-
-    vlm_json_init(&w, 64 * 1024);
-    vlm_json_open(&w, '{');
-
-    vlm_json_add_string(&w, "object", "list");
-
-    vlm_json_add_open(&w, "data", '[');
-
     for (i = 0; (name = ngx_http_vlm_model_name(eng, i)) != NULL; i++) {
-        ngx_http_vlm_models_put(&w, eng, name, NULL);
+        ngx_http_vlm_models_put(w, eng, name, NULL);
     }
 
     ngx_http_vlm_zone_texts(eng, &shm);
@@ -101,8 +88,40 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         if (shm.adapters[i].listed) {
             adapter.data = (u_char *) shm.adapters[i].name;
             adapter.len = ngx_strlen(adapter.data);
-            ngx_http_vlm_models_put(&w, eng, &adapter, shm.adapters[i].dir);
+            ngx_http_vlm_models_put(w, eng, &adapter, shm.adapters[i].dir);
         }
+    }
+}
+
+
+ngx_int_t
+ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    ngx_uint_t      i, n;
+    vlm_json_out_t  w;
+
+    vlm_json_init(&w, NGX_HTTP_VLM_ENGINES * 64 * 1024);
+    vlm_json_open(&w, '{');
+
+    vlm_json_add_string(&w, "object", "list");
+
+    vlm_json_add_open(&w, "data", '[');
+
+    for (n = 0, i = 0; (eng = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
+
+        if (eng->zone->state != NGX_HTTP_VLM_FAILED) {
+            ngx_http_vlm_models_put_all(&w, eng);
+            n++;
+        }
+    }
+
+    if (n == 0 || piece->len) {
+        vlm_json_release(&w);
+
+        return n ? ngx_http_vlm_models_one(r, piece)
+                 : ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                           "Model not initialized");
     }
 
     vlm_json_shut(&w, ']');

@@ -108,9 +108,20 @@ ngx_int_t
 ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
-    ngx_http_vlm_ctx_t  *ctx;
+    ngx_uint_t              i;
+    ngx_http_vlm_ctx_t     *ctx;
+    ngx_http_vlm_engine_t  *one;
 
     ctx = ngx_http_vlm_ctx(r);
+
+    /* engines of a location share the store: one that sees pictures takes it */
+
+    for (i = 0; (one = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
+        if (one->conf.facts.vision_layers > 0) {
+            eng = one;
+            break;
+        }
+    }
 
     /* its salt */
 
