@@ -47,7 +47,7 @@ sub placed {
         s{/var/log/nginx/}{$dir/logs/}g;
         s{/var/lib/nginx/vlm}{$dir/store}g;
         s{/run/nginx-vlm\.sock}{$dir/vlm.sock}g;
-        s{/models/RoboBrain2\.0-3B}{model($dir)}ge;
+        s{/models/(RoboBrain2\.0-3B|Qwen3-VL-2B-Instruct)}{model($dir, $1)}ge;
         s{/models/bloomz-560m}{$ROOT/demo/model-bloom}g;
         s{/models/adapters}{$ROOT/demo/adapters}g;
         s{/models/all-MiniLM-L6-v2}{$ROOT/t/fixtures/embed/tiny}g;
@@ -63,16 +63,17 @@ sub placed {
     return "daemon off;\npid $dir/nginx.pid;\n$text";
 }
 
-# Links the demo model under the name of the real one, in a directory for its quantised cache.
+# Links a demo model under the name of the real one, in a directory for its quantised cache.
 sub model {
-    my ($dir) = @_;
+    my ($dir, $name) = @_;
 
-    my $model = "$dir/models/RoboBrain2.0-3B";
+    my $model = "$dir/models/$name";
+    my $demo = $name =~ /^Qwen3/ ? 'model-3' : 'model';
 
     return $model if -d $model;
 
     make_path($model);
-    symlink $_, "$model/" . basename($_) or die "$model: $!" for glob "$ROOT/demo/model/*";
+    symlink $_, "$model/" . basename($_) or die "$model: $!" for glob "$ROOT/demo/$demo/*";
 
     return $model;
 }

@@ -21,7 +21,7 @@ my $KEY = 'Bearer a-long-secret';
 
 my %all = Shipped::all();
 
-is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf scale-out-node.conf', 'the list of shipped configurations');
+is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf scale-out-node.conf several-models.conf', 'the list of shipped configurations');
 cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
 cmp_ok(scalar @ASKS, '>', 10, 'the table of routes names those that ask the model');
 is(scalar @UPLOADS, 3, 'the table of routes names those that take documents');
@@ -93,6 +93,13 @@ sub answers {
 
     like($s->log, qr/\[notice\] .*model loaded/, 'the log has the load of the model');
     is(ask($s, '/api/chat', '-d', '{}')->{code}, 400, 'an invalid request is refused');
+
+    for my $model ($s->{conf} =~ /vlm_pass robobrain (\w+);/ ? ('robobrain', $1, 'gpt-4o-mini') : ()) {
+        my $r = ask($s, '/v1/chat/completions', '-d', encode_json({
+            model => $model, max_tokens => 8, messages => [{ role => 'user', content => 'Hello' }] }));
+        ok(length($r->{json}{choices}[0]{message}{content}), "$name: $model answers") or diag($r->{body});
+        ok((grep { $_->{id} eq $model } @{ $models->{json}{data} }), 'and is listed');
+    }
 }
 
 
