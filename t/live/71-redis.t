@@ -170,6 +170,16 @@ is(join(' ', questions($one, 's')), '404', 'for both');
        'one after the other');
 }
 
+# The same request at both at once, as a front sends it again: one of them has the turn of the other.
+{
+    my @twice = map { $_->begin('POST', '/api/chat', VLM::chat_body('twice', 'hi', image => $picture), { 'Idempotency-Key' => 'k2' }) } $one, $two;
+    my @answers = $one->end_all(@twice);
+
+    is(join(' ', map { $_->{code} } @answers), '200 200', 'a request at both at once is answered twice');
+    is($answers[0]{json}{response}, $answers[1]{json}{response}, 'with the same answer');
+    is(join(' ', questions($one, 'twice')), 'hi', 'and stored once');
+}
+
 # ---- the death of a server ------------------------------------------------------
 
 {
