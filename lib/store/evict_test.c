@@ -200,6 +200,5 @@ main(void)
         TEST(a_removed_upload_can_be_uploaded_again),
     };
 
-    return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
-           + OVER_REDIS(shared);
+    return run_over_both(tests, COUNT(tests), shared, COUNT(shared));
 }

@@ -206,6 +206,5 @@ main(void)
         TEST(a_result_is_named_after_its_picture_and_task),
     };
 
-    return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
-           + OVER_REDIS(tests);
+    return run_over_both(tests, COUNT(tests), tests, COUNT(tests));
 }

@@ -3,8 +3,8 @@
  * Helpers that the tests of the store share: a store in a directory of its own for each test,
  * turns, counts, and damage to its files.  Inline, since no test needs all of them.
  *
- * A group of tests that begins with redis_start() has its sessions in a Redis, else in SQLite: so
- * one test is run over both.
+ * Tests have their sessions in SQLite until redis_start(), then in a Redis: run_over_both() runs a
+ * test over both.
  */
 
 
@@ -40,6 +40,14 @@
 #define S         vlm_store_string
 
 #define TEST(f)   cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+#define OVER_BOTH   32                     /* tests of a group */
+#define NAME_BYTES  96
+#define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
+
+#ifndef VLM_HIREDIS
+#define VLM_HIREDIS  0
+#endif
 
 
 typedef vlm_store_t         store_t;
@@ -98,6 +106,45 @@ teardown(void **state)
     vlm_store_close(*state);
 
     return nftw(dir, remove_one, 8, FTW_DEPTH|FTW_PHYS);
+}
+
+
+static inline int
+setup_redis(void **state)
+{
+    return redis_pid == -1 && redis_start(NULL) != 0 ? -1 : setup(state);
+}
+
+
+/* one group, since its TAP has one plan: tests over SQLite, then the shared ones over a Redis, if
+   the library has it */
+
+static inline int
+run_over_both(const struct CMUnitTest *tests, size_t n, const struct CMUnitTest *shared,
+    size_t n_shared)
+{
+    static char        name[OVER_BOTH][NAME_BYTES];
+    size_t             i;
+    struct CMUnitTest  all[OVER_BOTH];
+
+    if (n + n_shared > OVER_BOTH) {
+        return -1;
+    }
+
+    memset(all, 0, sizeof(all));
+    memcpy(all, tests, n * sizeof(*all));
+
+    for (i = 0; VLM_HIREDIS && i < n_shared; i++) {
+        (void) snprintf(name[i], sizeof(name[i]), "%s_over_redis", shared[i].name);
+
+        all[n + i] = shared[i];
+        all[n + i].name = name[i];
+        all[n + i].setup_func = setup_redis;
+    }
+
+    /* cmocka skips what has no name */
+
+    return cmocka_run_group_tests(all, NULL, redis_stop);
 }
 
 

@@ -385,6 +385,5 @@ main(void)
         TEST(a_stored_turn_outlives_the_process),
     };
 
-    return cmocka_run_group_tests_name("over SQLite", tests, NULL, NULL)
-           + OVER_REDIS(tests);
+    return run_over_both(tests, COUNT(tests), tests, COUNT(tests));
 }
