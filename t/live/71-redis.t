@@ -208,6 +208,38 @@ is(join(' ', questions($one, 's')), '404', 'for both');
     is(join(' ', questions($one, 'mortal')), 'first third', 'of which none is lost');
 }
 
+# A server that is thought dead and is not: its place is passed while it answers.
+{
+    my %slow = VLM::slow(engine => '');
+    my $c = server('redis-fenced', %slow, engine => $slow{engine} =~ s/max_tokens \d+/max_tokens 300/r)->start->ready;
+    my $late = $c->begin_chat('fenced', 'late', image => $picture);
+
+    ok($c->busy(1), 'a slow server answers a question');
+
+    my $pid = $c->health->{heartbeat}{pid};
+
+    kill 'STOP', $pid;
+
+    my $waits = $two->begin_chat('fenced', 'next', image => $picture);
+
+    ok(VLM::wait_for(sub { redis('ZCARD', 'vlm:q:fenced') == 2 }), 'and stands still, with the next question behind it');
+    redis('EVAL', "return redis.call('HSET', 'vlm:x:fenced', redis.call('ZRANGE', 'vlm:q:fenced', 0, 0)[1], 1)", 0);
+
+    my ($next) = $two->end_all($waits);
+
+    is($next->{code}, 200, 'when its time has passed, the other goes on');
+    is($next->{json}{turn_number}, 2, 'and stores its turn');
+
+    kill 'CONT', $pid;
+
+    my ($r) = $c->end_all($late);
+
+    is($r->{code}, 200, 'the slow server gives its answer');
+    ok($c->log_has(qr/a turn was not stored: store redis .*: the lease of the session was lost/), 'and says that it was too late');
+    is(join(' ', questions($one, 'fenced')), 'next', 'so that no turn is behind one that came later');
+    ok($c->stop, 'it stops in time');
+}
+
 # ---- a Redis that is away or hangs ------------------------------------------------
 
 sub refused {

@@ -493,6 +493,10 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     turn.key = vlm_store_string(chat->key);
     turn.body = (int64_t) ctx->hash;
 
+    if (ctx->place.lease.token[0]) {
+        turn.lease = &ctx->place.lease;
+    }
+
     turn.message = chat->message;
     turn.asked = ctx->times.wall;
 
