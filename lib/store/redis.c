@@ -45,6 +45,7 @@
 
 #define OK              VLM_STORE_OK
 #define EDOWN           VLM_STORE_EDOWN
+#define EREADONLY       VLM_STORE_EREADONLY
 #define EIO_            VLM_STORE_EIO
 
 
@@ -209,6 +210,13 @@ eval(redis_t *r, const char *script, const text_t *args, size_t n_args, size_t n
     rc = answer->type == REDIS_REPLY_ERROR ? fail_reply(r, answer, err)
                                            : items_of(r, answer, reply, err);
     freeReplyObject(answer);
+
+    /* an address may have moved to another server: the next call looks there */
+
+    if (rc == EREADONLY || rc == EDOWN) {
+        redisFree(r->conn);
+        r->conn = NULL;
+    }
 
     return rc;
 }
@@ -493,14 +501,14 @@ fail_reply(redis_t *r, const redisReply *reply, err_t *err)
         const char               *text;
     } known[] = {
         { "OOM", VLM_STORE_EFULL, "has no memory left (maxmemory)" },
-        { "READONLY", VLM_STORE_EREADONLY, "is a replica, which cannot be written" },
-        { "MISCONF", VLM_STORE_EREADONLY, "refuses writes, because it cannot save them" },
-        { "NOAUTH", VLM_STORE_EREADONLY, "wants a password" },
-        { "WRONGPASS", VLM_STORE_EREADONLY, "does not take this user and password" },
-        { "NOPERM", VLM_STORE_EREADONLY, "does not let this user run scripts on vlm:*" },
-        { "LOADING", VLM_STORE_EDOWN, "is loading its data" },
-        { "MASTERDOWN", VLM_STORE_EDOWN, "is a replica without its primary" },
-        { "BUSY", VLM_STORE_EDOWN, "is busy with a script" },
+        { "READONLY", EREADONLY, "is a replica, which cannot be written" },
+        { "MISCONF", EREADONLY, "refuses writes, because it cannot save them" },
+        { "NOAUTH", EREADONLY, "wants a password" },
+        { "WRONGPASS", EREADONLY, "does not take this user and password" },
+        { "NOPERM", EREADONLY, "does not let this user run scripts on vlm:*" },
+        { "LOADING", EDOWN, "is loading its data" },
+        { "MASTERDOWN", EDOWN, "is a replica without its primary" },
+        { "BUSY", EDOWN, "is busy with a script" },
     };
 
     for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -536,6 +536,7 @@ a_redis_that_refuses_says_why_without_the_password(void **state)
 {
     int                used;
     char               url[160], *text;
+    pid_t              old;
     size_t             n;
     err_t              err;
     turn_t             t;
@@ -554,6 +555,19 @@ a_redis_that_refuses_says_why_without_the_password(void **state)
     assert_int_equal(append(st, "s", epoch_of(st, "s"), 1, &n, &used, &err), VLM_STORE_EFULL);
     assert_non_null(strstr(err.text, "has no memory left"));
     assert_int_equal(redis_command("CONFIG SET maxmemory 0\r\n"), '+');
+
+    /* a primary that became a replica, whose address another server has now */
+
+    old = redis_pid;
+    assert_int_equal(redis_command("REPLICAOF 127.0.0.1 1\r\n"), '+');
+    assert_int_equal(vlm_store_session_ensure(st, S("new"), &err), VLM_STORE_EREADONLY);
+    assert_non_null(strstr(err.text, "is a replica"));
+    (void) unlink(redis_socket);
+    assert_int_equal(redis_run(NULL), 0);
+    assert_int_equal(vlm_store_session_ensure(st, S("new"), &err), OK);
+    (void) kill(old, SIGKILL);
+    (void) waitpid(old, NULL, 0);
+    assert_int_equal(vlm_store_session_ensure(st, S("s"), &err), OK);
 
     /* a text that is not UTF-8 would not be readable */
 
