@@ -67,6 +67,7 @@ struct vlm_redis_s {
 static int eval(redis_t *r, const char *script, const text_t *args, size_t n_args, size_t n_keys,
     long long until, reply_t *reply, err_t *err);
 static int connected(redis_t *r, long long until, err_t *err);
+static int connect_to_one(redis_t *r, long long until);
 static int introduce(redis_t *r, long long until, err_t *err);
 static int command(redis_t *r, int n, const char **argv, const size_t *len, long long until,
     redisReply **reply);
@@ -227,8 +228,7 @@ eval(redis_t *r, const char *script, const text_t *args, size_t n_args, size_t n
 static int
 connected(redis_t *r, long long until, err_t *err)
 {
-    struct pollfd   fd;
-    struct timeval  tv;
+    struct pollfd  fd;
 
     if (r->conn != NULL) {
         fd.fd = r->conn->fd;
@@ -242,14 +242,7 @@ connected(redis_t *r, long long until, err_t *err)
         r->conn = NULL;
     }
 
-    tv.tv_sec = CONNECT_MS / 1000;
-    tv.tv_usec = CONNECT_MS % 1000 * 1000;
-
-    r->conn = r->conf.socket[0] != '\0'
-              ? redisConnectUnixWithTimeout(r->conf.socket, tv)
-              : redisConnectWithTimeout(r->conf.address, r->conf.port, tv);
-
-    if (r->conn == NULL || r->conn->err != 0
+    if (connect_to_one(r, until) != 0
         || (r->conf.socket[0] == '\0' && redisEnableKeepAlive(r->conn) != REDIS_OK)
         || fcntl(r->conn->fd, F_SETFL, O_NONBLOCK) != 0)
     {
@@ -261,6 +254,45 @@ connected(redis_t *r, long long until, err_t *err)
     r->conn->flags &= ~REDIS_BLOCK;
 
     return introduce(r, until, err);
+}
+
+
+/* the first address of the host that answers: a name may have one of IPv6 where Redis has none */
+
+static int
+connect_to_one(redis_t *r, long long until)
+{
+    int             local;
+    size_t          i;
+    long long       ms;
+    struct timeval  tv;
+
+    local = r->conf.socket[0] != '\0';
+
+    for (i = 0; local ? i == 0 : r->conf.address[i][0] != '\0'; i++) {
+
+        ms = until - now_ms();
+        ms = ms < CONNECT_MS ? ms : CONNECT_MS;
+
+        if (ms <= 0) {
+            break;
+        }
+
+        tv.tv_sec = (time_t) (ms / 1000);
+        tv.tv_usec = (suseconds_t) (ms % 1000 * 1000);
+
+        r->conn = local ? redisConnectUnixWithTimeout(r->conf.socket, tv)
+                        : redisConnectWithTimeout(r->conf.address[i], r->conf.port, tv);
+
+        if (r->conn != NULL && r->conn->err == 0) {
+            return 0;
+        }
+
+        redisFree(r->conn);
+        r->conn = NULL;
+    }
+
+    return -1;
 }
 
 

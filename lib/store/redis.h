@@ -14,6 +14,7 @@
 
 
 #define VLM_REDIS_HOST      255   /* bytes of a host's name */
+#define VLM_REDIS_ADDRESSES 4     /* of a host that are tried, and an empty one */
 #define VLM_REDIS_SOCKET    107   /* of a unix socket's path */
 #define VLM_REDIS_PASSWORD  511   /* of a password, and of a user's name */
 
@@ -22,7 +23,8 @@
 
 typedef struct vlm_redis_conf_s {
     char                          host[VLM_REDIS_HOST + 1];        /* as written */
-    char                          address[64];                     /* of that host, in numbers */
+    char                          address[VLM_REDIS_ADDRESSES][64];    /* of that host, in numbers,
+                                                                      the last of them empty */
     char                          socket[VLM_REDIS_SOCKET + 1];    /* in place of a host */
     char                          user[VLM_REDIS_PASSWORD + 1];
     char                          password[VLM_REDIS_PASSWORD + 1];
@@ -43,7 +45,7 @@ typedef struct vlm_redis_conf_s {
 
 int vlm_redis_parse(const char *url, vlm_redis_conf_t *conf, vlm_store_err_t *err);
 
-/* Fills in the address of a host by the system's resolver, which may take seconds; EINPUT. */
+/* Fills in the addresses of a host by the system's resolver, which may take seconds; EINPUT. */
 
 int vlm_redis_resolve(vlm_redis_conf_t *conf, vlm_store_err_t *err);
 

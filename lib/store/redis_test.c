@@ -8,6 +8,7 @@
 
 #define _GNU_SOURCE
 
+#include <arpa/inet.h>
 #include <pthread.h>
 
 #include "store/store_fixture.h"
@@ -63,7 +64,8 @@ an_address_is_read_or_refused_without_its_password(void **state)
     assert_string_equal(c.host, "::1");
     assert_string_equal(c.password, "p@q");
     assert_int_equal(vlm_redis_resolve(&c, &err), OK);
-    assert_string_equal(c.address, "::1");
+    assert_string_equal(c.address[0], "::1");
+    assert_string_equal(c.address[1], "");
 
     assert_int_equal(vlm_redis_parse("redis://:pw@unix:/run/r.sock:/2", &c, &err), OK);
     assert_string_equal(c.name, "redis unix:/run/r.sock:/2");
@@ -486,6 +488,53 @@ a_redis_that_is_away_is_reported_and_one_that_is_back_is_used(void **state)
 }
 
 
+/* as "localhost", which is ::1 first, of a Redis that listens on 127.0.0.1 alone */
+
+static void
+all_addresses_of_a_host_are_tried(void **state)
+{
+    int                 fd;
+    char                url[64], port[16];
+    err_t               err;
+    store_t            *one;
+    socklen_t           len;
+    vlm_redis_conf_t    c;
+    struct sockaddr_in  sin;
+
+    char *const  tcp[] = { "--port", port, "--bind", "127.0.0.1", NULL };
+
+    (void) state;
+
+    memset(&sin, 0, sizeof(sin));
+    sin.sin_family = AF_INET;
+    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    len = sizeof(sin);
+
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *) &sin, sizeof(sin)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &sin, &len), 0);
+    (void) close(fd);
+
+    (void) snprintf(port, sizeof(port), "%d", ntohs(sin.sin_port));
+    redis_kill();
+    assert_int_equal(redis_run(tcp), 0);
+
+    (void) snprintf(url, sizeof(url), "redis://127.0.0.1:%s", port);
+    assert_int_equal(vlm_redis_parse(url, &c, &err), OK);
+    assert_int_equal(vlm_redis_resolve(&c, &err), OK);
+    memcpy(c.address[1], c.address[0], sizeof(c.address[0]));
+    strcpy(c.address[0], "127.0.0.9");
+
+    one = vlm_store_open_redis(&c, dir, 0);
+    assert_non_null(one);
+    assert_int_equal(vlm_store_session_ensure(one, S("s"), &err), OK);
+    vlm_store_close(one);
+
+    redis_kill();
+    assert_int_equal(redis_run(NULL), 0);
+}
+
+
 static void *
 asker(void *data)
 {
@@ -708,6 +757,7 @@ main(void)
         TEST(four_servers_take_turns_and_none_is_lost),
         TEST(a_session_expires_in_redis_and_each_use_begins_its_time_anew),
         TEST(a_redis_that_is_away_is_reported_and_one_that_is_back_is_used),
+        TEST(all_addresses_of_a_host_are_tried),
         TEST(a_redis_that_hangs_holds_no_thread_for_long),
         TEST(a_redis_that_refuses_says_why_without_the_password),
         TEST(what_no_server_has_stored_is_refused),

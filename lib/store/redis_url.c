@@ -276,7 +276,8 @@ int
 vlm_redis_resolve(conf_t *conf, err_t *err)
 {
     int               rc;
-    struct addrinfo   hints, *found;
+    size_t            n;
+    struct addrinfo   hints, *found, *one;
 
     if (conf->socket[0] != '\0') {
         return OK;
@@ -289,8 +290,14 @@ vlm_redis_resolve(conf_t *conf, err_t *err)
     rc = getaddrinfo(conf->host, NULL, &hints, &found);
 
     if (rc == 0) {
-        rc = getnameinfo(found->ai_addr, found->ai_addrlen, conf->address, sizeof(conf->address),
-                         NULL, 0, NI_NUMERICHOST);
+
+        for (n = 0, one = found; rc == 0 && one != NULL && n + 1 < VLM_REDIS_ADDRESSES;
+             one = one->ai_next, n++)
+        {
+            rc = getnameinfo(one->ai_addr, one->ai_addrlen, conf->address[n],
+                             sizeof(conf->address[n]), NULL, 0, NI_NUMERICHOST);
+        }
+
         freeaddrinfo(found);
     }
 
