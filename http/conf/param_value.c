@@ -347,9 +347,9 @@ ngx_http_vlm_param_lora(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 char *
 ngx_http_vlm_param_store(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    if (ngx_strncmp(value->data, "redis", 5) == 0
-        && ngx_strstr(value->data, "://") != NULL)
-    {
+    /* of another scheme, too: a directory's name would be in messages */
+
+    if (ngx_strstr(value->data, "://") != NULL) {
         return ngx_http_vlm_paths_redis(ctx->cf, ctx->engine, value);
     }
 

@@ -294,6 +294,8 @@ ok(VLM::wait_for(sub { $one->chat('away', 'then', image => $picture)->{code} eq 
 for ([qr/uploads=path names the directory of pictures/, "redis://:$encoded\@unix:$socket", ''],
      [qr/documents are kept by one server, in SQLite/, "redis://:$encoded\@unix:$socket", "uploads=$root/files; documents on"],
      [qr/an address begins with redis:\/\/|before the "@" come/, "redis://$encoded\@h", "uploads=$root/files"],
+     [qr/an address begins with redis:\/\//, "valkey://:$encoded\@h", "uploads=$root/files"],
+     [qr/an address begins with redis:\/\//, "Redis://:$encoded\@h", "uploads=$root/files"],
      [qr/a port is a number from 1 to 65535/, "redis://:$encoded\@h:0", "uploads=$root/files"],
      [qr/TLS to Redis is not supported/, "rediss://:$encoded\@h", "uploads=$root/files"],
      [qr/the address of a Redis is the first value of store/, "$root/none", "redis://:$encoded\@h"],
