@@ -106,6 +106,12 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
     len = ctx->request->headers_in.content_length_n;
     ctx->heavy = len < 0 || len > NGX_HTTP_VLM_LIGHT;
 
+    /* its thread may wait for a Redis that hangs: lease.c */
+
+    if (eng->conf.redis && ctx->dialect->store) {
+        ctx->heavy = 1;
+    }
+
     ctx->place.to_parse = 1;
     eng->line.n_parses++;
 
