@@ -135,6 +135,10 @@ session_drop(store_t *st, text_t id, err_t *err)
 {
     args_t  a;
 
+    if (id.len > VLM_STORE_ID) {
+        return fail_missing(err);
+    }
+
     begin(&a, st, id, 0);
 
     return run_ok(st, vlm_lua_drop, &a, NOTFOUND, err);
@@ -145,6 +149,10 @@ static int
 session_reset(store_t *st, text_t id, err_t *err)
 {
     args_t  a;
+
+    if (id.len > VLM_STORE_ID) {
+        return fail_missing(err);
+    }
 
     begin(&a, st, id, 0);
     vlm_redis_add_number(&a, vlm_db_random());
@@ -455,6 +463,10 @@ session_load(store_t *st, text_t id, size_t max, vlm_store_loaded_t *loaded, err
     int      rc;
     args_t   a;
     reply_t  reply;
+
+    if (id.len > VLM_STORE_ID) {
+        return fail_missing(err);
+    }
 
     memset(&a, 0, sizeof(args_t));
 

@@ -713,6 +713,7 @@ what_no_server_has_stored_is_refused(void **state)
     err_t     err;
     store_t  *st;
     loaded_t  l;
+    char      longer[VLM_STORE_ID + 2];
 
     static const char *const  damage[] = {
         "redis.call('RPUSH', 'vlm:t:s', 'junk')",
@@ -736,6 +737,17 @@ what_no_server_has_stored_is_refused(void **state)
         assert_int_equal(vlm_store_session_load(st, S("s"), MAX, &l, &err), VLM_STORE_ECORRUPT);
         assert_int_equal(l.n, 0);
     }
+
+    /* a path's piece that is longer than any id, whose beginning is one */
+
+    memset(longer, 'i', VLM_STORE_ID + 1);
+    longer[VLM_STORE_ID] = '\0';
+    assert_int_equal(vlm_store_session_ensure(st, S(longer), &err), OK);
+    longer[VLM_STORE_ID] = 'i';
+    longer[VLM_STORE_ID + 1] = '\0';
+    assert_int_equal(vlm_store_session_load(st, S(longer), MAX, &l, &err), NOTFOUND);
+    assert_int_equal(vlm_store_session_reset(st, S(longer), &err), NOTFOUND);
+    assert_int_equal(vlm_store_session_delete(st, S(longer), &err), NOTFOUND);
 
     /* keys of another type, by another program */
 
