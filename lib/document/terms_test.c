@@ -128,7 +128,10 @@ check(const vlm_terms_t *texts, const vlm_json_t *query)
         return;
     }
 
-    assert_true(n > 0);
+    i = (size_t) number_at(query, 1);
+
+    assert_true(n > 0 && i < TEXTS);
+    assert_true(fabs(scores[i] - number_at(query, 2)) < NEAR);
     assert_true(fabs(scores[best[0]] - number_at(query, 2)) < NEAR);
     assert_true(n < 2 || scores[best[0]] >= scores[best[1]]);
     assert_true(n < 3 || scores[best[1]] >= scores[best[2]]);
