@@ -25,7 +25,8 @@ check_page(const vlm_frame_t *frame)
 
         if ((uint64_t) w->first + w->bytes > frame->bytes || w->bytes == 0
             || vlm_utf8_whole(frame->text + w->first, w->bytes) != w->bytes
-            || !(w->x1 <= frame->page.width && w->y1 <= frame->page.height && w->x0 >= 0))
+            || !(w->x0 >= 0 && w->x0 <= w->x1 && w->x1 <= frame->page.width
+                 && w->y0 >= 0 && w->y0 <= w->y1 && w->y1 <= frame->page.height))
         {
             abort();
         }

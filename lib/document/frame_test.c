@@ -156,7 +156,14 @@ a_picture(void **state)
     body.png[1] = 'P';
     body.n[1] = VLM_PDF_SIDE + 1;
     refused(&frames, VLM_FRAME_PICTURE, &body, sizeof(body), "impossible size");
+    body.n[1] = 0;
+    refused(&frames, VLM_FRAME_PICTURE, &body, sizeof(body), "impossible size");
     body.n[1] = 850;
+    body.n[2] = VLM_PDF_SIDE + 1;
+    refused(&frames, VLM_FRAME_PICTURE, &body, sizeof(body), "impossible size");
+    body.n[2] = 0;
+    refused(&frames, VLM_FRAME_PICTURE, &body, sizeof(body), "impossible size");
+    body.n[2] = 1100;
     body.n[0] = 4;
     refused(&frames, VLM_FRAME_PICTURE, &body, sizeof(body), "not asked for");
     body.n[0] = 3;
@@ -247,6 +254,10 @@ lies_of_a_page(void **state)
     LIE(head.width, 0, "without a size");
     LIE(head.width, -1, "without a size");
     LIE(head.width, 0 / 0.f, "without a size");
+    LIE(head.width, 1 / 0.f, "without a size");
+    LIE(head.height, 0, "without a size");
+    LIE(head.height, -1, "without a size");
+    LIE(head.height, 0 / 0.f, "without a size");
     LIE(head.height, 1 / 0.f, "without a size");
     LIE(head.flags, VLM_PDF_DAMAGED, "text of a page that cannot be read");
     LIE(head.flags, VLM_PDF_DAMAGED | VLM_PDF_SCAN, "flags of a page");
@@ -274,7 +285,12 @@ lies_of_a_word(void **state)
     LIE(words[0].bytes, 3, "within a character");
     LIE(words[0].x0, -1, "outside its page");
     LIE(words[0].x0, 101, "outside its page");
+    LIE(words[0].x0, 0 / 0.f, "outside its page");
     LIE(words[0].x1, 0 / 0.f, "outside its page");
+    LIE(words[1].x1, 613, "outside its page");
+    LIE(words[0].y0, -1, "outside its page");
+    LIE(words[0].y0, 0 / 0.f, "outside its page");
+    LIE(words[0].y1, 0 / 0.f, "outside its page");
     LIE(words[0].y1, 793, "outside its page");
     LIE(words[0].y0, 85, "outside its page");
     LIE(words[0].flags, 2, "flags of a word");
