@@ -7,6 +7,7 @@
 
 
 #include "question.h"
+#include "../robobrain/chat.h"
 #include "api/wrong.h"
 #include <stdio.h>
 
@@ -87,9 +88,16 @@ static ngx_int_t
 ngx_http_vlm_service_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     const char *field, vlm_store_text_t *text)
 {
+    size_t       len;
     const char  *value;
 
     value = vlm_json_text(vlm_json_get(json, field));
+    len = ngx_strlen(value);
+
+    if (len > NGX_HTTP_VLM_MESSAGE) {
+        return ngx_http_vlm_fail_input(ctx, "%s has %uz bytes, it may have %d",
+                                       field, len, NGX_HTTP_VLM_MESSAGE);
+    }
 
     *text = vlm_store_string(strdup(value));
 

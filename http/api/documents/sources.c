@@ -6,7 +6,14 @@
 
 
 #include "question.h"
+#include "base/utf8.h"
 #include "document/hybrid.h"
+
+
+#define NGX_HTTP_VLM_SOURCES_QUERY  4096       /* bytes of a question that are
+                                                  searched for: each of its
+                                                  words costs a walk through
+                                                  all pieces */
 
 
 static ngx_int_t
@@ -307,6 +314,8 @@ ngx_http_vlm_sources_scores(ngx_http_vlm_ctx_t *ctx, const char *query,
 
     words.terms = NULL;
     scores = calloc(q->set.n + 1, sizeof(double));
+
+    len = vlm_utf8_whole(query, ngx_min(len, NGX_HTTP_VLM_SOURCES_QUERY));
 
     rc = scores && vlm_terms_of(&words, query, len) == 0
          ? ngx_http_vlm_sources_search(ctx, scores, query, len, &words)
