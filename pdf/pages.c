@@ -262,8 +262,11 @@ is_blank(cairo_surface_t *surface, const vlm_pdf_word_t *word, double scale)
 }
 
 
-/* A word is hidden if it is white, has no ink, or lies under something. */
-static void
+/*
+ * A word is hidden if it is white, has no ink, or lies under something.  -1: the page cannot be
+ * drawn, so that its words may be any of these.
+ */
+static int
 find_hidden(pdf_text_t *t, PopplerPage *page)
 {
     guint             i;
@@ -272,10 +275,10 @@ find_hidden(pdf_text_t *t, PopplerPage *page)
     cairo_surface_t  *surface;
 
     scale = MIN(SEEN_DPI / 72, 2000 / MAX(t->width, t->height));
-    surface = t->words->len > 0 ? pdf_draw(page, t->width, t->height, scale) : NULL;
+    surface = pdf_draw(page, t->width, t->height, scale);
 
     if (surface == NULL) {
-        return;
+        return -1;
     }
 
     for (i = 0; i < t->words->len; i++) {
@@ -284,6 +287,8 @@ find_hidden(pdf_text_t *t, PopplerPage *page)
     }
 
     cairo_surface_destroy(surface);
+
+    return 0;
 }
 
 
@@ -356,8 +361,13 @@ find_words(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, pdf_te
     append_page(t, page, left);
     append_fields(t, page, left);
 
+    if (t->words->len > 0 && find_hidden(t, page)) {
+        g_array_set_size(t->words, 0);
+        g_string_truncate(t->text, 0);
+        return VLM_PDF_DAMAGED;
+    }
+
     if (t->words->len > 0) {
-        find_hidden(t, page);
         return flags;
     }
 
