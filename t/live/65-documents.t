@@ -6,15 +6,22 @@ use warnings;
 
 use lib 't/lib';
 use Cwd ();
+use File::Copy ();
 use File::Temp ();
 use JSON::PP ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use VLM;
 
-my $helper = Cwd::getcwd() . '/build/vlm-pdf';
+my $built = Cwd::getcwd() . '/build/vlm-pdf';
 
-die "make documents builds $helper\n" unless -x $helper;
+die "make documents builds $built\n" unless -x $built;
+
+# A copy, by whose path the processes of this test are known.
+my $bin = File::Temp->newdir;
+my $helper = "$bin/vlm-pdf";
+
+File::Copy::copy($built, $helper) && chmod 0755, $helper or die "$helper: $!";
 
 # A kernel without Landlock needs the other sandbox.
 my $sandbox = syscall(444, 0, 0, 1) > 0 ? 'landlock' : 'seccomp';
@@ -64,6 +71,9 @@ sub children {
 
 # Readers that the workers of this server have started.
 sub readers { return children($_[0]->workers) }
+
+# Processes of vlm-pdf anywhere: the one behind the walls has another parent once its own was killed.
+sub left { grep { (VLM::slurp("/proc/$_/cmdline") // '') =~ /^\Q$helper\E\0/ } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*' }
 
 # A reading's time by the log: milliseconds from the reader's spawn to its last frame.
 sub reading_ms {
@@ -368,7 +378,7 @@ _EOC_
     my $grown = resident($pid) - $before;
 
     cmp_ok($grown, '<=', 8192, "its memory has grown by $grown kB") unless $ENV{VLM_REPORTS};
-    ok(VLM::wait_for(sub { !readers($s) }), 'no reader is left');
+    ok(VLM::wait_for(sub { !left() }), 'no reader is left');
     unlike($s->log, qr/\[(?:alert|emerg|crit)\]/, 'and the log has no alert');
 }
 
@@ -429,7 +439,7 @@ my $rounds = $ENV{VLM_ROUNDS} || 6;
     is($failed, 0, "$rounds times a worker or a reader was killed: the document becomes ready by itself");
     cmp_ok($killed, '>=', $rounds / 2, "$killed of them were reading");
     is($wrong, 0, 'and no half of it is shown');
-    ok(VLM::wait_for(sub { !readers($s) }), 'no reader is left');
+    ok(VLM::wait_for(sub { !left() }), 'no reader is left');
 }
 
 ok($s->stop, 'the server ends');
