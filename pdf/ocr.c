@@ -72,8 +72,8 @@ say_missing(char *text, size_t bytes, const char *dir, const char *language, int
         *p = *p == '_' ? '-' : *p;
     }
 
-    snprintf(text, bytes, VLM_PDF_OCR_ERROR "there is no %.*s.traineddata in %s: install tesseract-ocr-%s", n,
-             language, dir, package);
+    snprintf(text, bytes, VLM_PDF_OCR_ERROR "there is no %.*s.traineddata in %s: install "
+             "tesseract-ocr-%s", n, language, dir, package);
 }
 
 
@@ -126,7 +126,8 @@ start(const char *dir, const char *languages, char *text, size_t bytes)
     api = TessBaseAPICreate();
 
     if (api == NULL || TessBaseAPIInit2(api, dir, languages, OEM_LSTM_ONLY) != 0) {
-        snprintf(text, bytes, VLM_PDF_OCR_ERROR "Tesseract does not take the data of \"%s\" in %s", languages, dir);
+        snprintf(text, bytes, VLM_PDF_OCR_ERROR "Tesseract does not take the data of \"%s\" in %s",
+                 languages, dir);
         return -1;
     }
 

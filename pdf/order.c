@@ -87,7 +87,9 @@ order_band(const pdf_piece_t *pieces, size_t *order, size_t n, size_t *room)
 
     for (c = at = 0; c < n_columns; c++) {
         for (i = 0; i < n; i++) {
-            if (at < n && pieces[order[i]].x0 >= columns[c].x0 && pieces[order[i]].x0 <= columns[c].x1) {
+            if (at < n && pieces[order[i]].x0 >= columns[c].x0
+                && pieces[order[i]].x0 <= columns[c].x1)
+            {
                 room[at++] = order[i];
             }
         }

@@ -58,8 +58,8 @@ int pdf_read(const pdf_job_t *job, int out);
  * Closes everything but what reading a PDF needs: limits of memory, time and files, Landlock (fonts
  * and the directory more, if it is not NULL, may be read), seccomp.  From then on a forbidden call
  * ends the process, with its number in pdf_hint; files that the walls keep closed are noted there.
- * 0, or -1 and a sentence in text.  The names of the walls that stand are the caller's to tell: all of them, or no Landlock
- * with seccomp_alone.
+ * 0, or -1 and a sentence in text.  The caller tells which walls stand: all of them, or without
+ * Landlock if seccomp_alone is set.
  */
 int pdf_walls(const pdf_job_t *job, const char *more, char *text, size_t bytes);
 

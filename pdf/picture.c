@@ -24,10 +24,10 @@ pdf_draw(PopplerPage *page, double width, double height, double scale)
     cairo_t          *cr;
     cairo_status_t    status;
     cairo_surface_t  *surface;
+    const int         across = (int) CLAMP(ceil(width * scale - 0.001), 1, VLM_PDF_SIDE);
+    const int         down = (int) CLAMP(ceil(height * scale - 0.001), 1, VLM_PDF_SIDE);
 
-    surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24,
-                                         (int) CLAMP(ceil(width * scale - 0.001), 1, VLM_PDF_SIDE),
-                                         (int) CLAMP(ceil(height * scale - 0.001), 1, VLM_PDF_SIDE));
+    surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, across, down);
     cr = cairo_create(surface);
     cairo_set_source_rgb(cr, 1, 1, 1);
     cairo_paint(cr);

@@ -82,7 +82,8 @@ pdf_scan_open(pdf_scan_t *scan, const pdf_job_t *job, char *text, size_t bytes)
     ocr = dlsym(so, "vlm_pdf_ocr");
 
     if (ocr == NULL || ocr->version != PDF_OCR_VERSION) {
-        snprintf(text, bytes, VLM_PDF_OCR_ERROR "%.160s belongs to another version of vlm-pdf", path);
+        snprintf(text, bytes, VLM_PDF_OCR_ERROR "%.160s belongs to another version of vlm-pdf",
+                 path);
         return -1;
     }
 

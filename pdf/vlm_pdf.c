@@ -19,8 +19,9 @@
 
 
 static const char  USAGE[] =
-    "usage: vlm-pdf [pages=N] [characters=N] [picture=PAGE] [pixels=N] [memory=BYTES] [time=SECONDS]\n"
-    "               [ocr=LANGUAGES] [ocr_time=SECONDS] [sandbox=seccomp] <FILE.pdf | ...\n"
+    "usage: vlm-pdf [pages=N] [characters=N] [picture=PAGE] [pixels=N] [memory=BYTES]\n"
+    "               [time=SECONDS] [ocr=LANGUAGES] [ocr_time=SECONDS] [sandbox=seccomp]\n"
+    "               <FILE.pdf | ...\n"
     "nginx's module runs this program once for each document.  It reads a PDF file from its input\n"
     "and writes frames to a pipe: lib/document/frame.h describes them.\n";
 

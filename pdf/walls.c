@@ -213,7 +213,7 @@ open_for_reading(ucontext_t *u)
 #endif
 
 
-/* The call has not been made.  The number of a forbidden one is a hint for the parent's sentence. */
+/* The call was not made.  The number of a forbidden one is a hint for the parent's sentence. */
 static void
 on_stopped(int signo, siginfo_t *info, void *context)
 {

@@ -11,7 +11,7 @@ use File::Find ();
 use JSON::PP ();
 use Test::More;
 
-my @C = sources(qr/\.(?:c|h|cu|cuh|cpp)$/, grep { -d } qw(engine cuda lib http));
+my @C = sources(qr/\.(?:c|h|cu|cuh|cpp)$/, grep { -d } qw(engine cuda lib http pdf));
 push @C, glob '*.c';
 
 my @ENGINE = grep { m{^engine/} } @C;
@@ -251,8 +251,8 @@ none('no comment marks an open task', qr/\b(?:TODO|FIXME|XXX)\b/, @C);
 # ---- style -----------------------------------------------------------------
 
 none('the nginx side has 80 columns', qr/^.{81,}/, @HTTP);
-none('the engine and lib/ have 100 columns', qr/^(?!\s*cmocka_unit_test\().{101,}/, @ENGINE, @CUDA,
-     grep { m{^lib/} } @C);
+none('the engine, lib/ and pdf/ have 100 columns', qr/^(?!\s*cmocka_unit_test\().{101,}/, @ENGINE, @CUDA,
+     grep { m{^(?:lib|pdf)/} } @C);
 none('there are no tabs', qr/\t/, @C);
 
 my @long = grep { lines($_) > 1000 } @C;
