@@ -18,7 +18,7 @@
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
 # make test-valgrind  twelve requests of every kind, under memcheck
-# make test-arm64  three answers of the demo by a build for arm64, under qemu
+# make test-arm64  unit and fidelity tests and answers of the demo by a build for arm64, under qemu
 # make bench-documents  loading and scoring the chunks of a search, by words and with vectors, and eviction
 # make bench-queue  the cost of 5,000 requests in the queue for those that are answered
 # make scale       load over a front and three nodes, of which one is killed, one drained; SECONDS=
@@ -319,7 +319,7 @@ test-valgrind: module tools checkpoints | deps-memcheck
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/valgrind VLM_TEST_LIMIT=1800 \
 	    TEST_NGINX_BINARY=$(CURDIR)/t/valgrind-nginx t/suite -n valgrind kinds
 
-test-arm64: tools | deps-arm64
+test-arm64: tools checkpoints | deps-arm64
 	@JOBS=$(JOBS) t/arm64
 
 test-page: module tools documents | deps-page

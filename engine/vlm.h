@@ -41,8 +41,8 @@ typedef struct {
     const char  *model;                /* checkpoint directory, or a GGUF file */
     const char  *mmproj;               /* the GGUF file of its vision encoder, or NULL */
     const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
-    const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512"
-                                          or "amx"; NULL: the best that it runs */
+    const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512",
+                                          "amx", "neon" or "i8mm"; NULL: the best that it runs */
     vlm_type_t   weights;              /* of vlm_weights_find() */
     int          kv_int8;              /* 1: keys and values are int8, on the CPU; 0: bf16, or f32
                                           as the weights are */

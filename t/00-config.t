@@ -167,7 +167,7 @@ device "cuda:x" is not auto, cpu, cuda or cuda:N
 
 
 
-=== TEST 7: ops is one of four
+=== TEST 7: ops is one of seven
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -180,7 +180,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-"ops=sse" is not ops=plain, ops=avx2, ops=avxvnni, ops=avx512 or ops=amx
+"ops=sse" is not ops=plain, ops=avx2, ops=avxvnni, ops=avx512, ops=amx, ops=neon or ops=i8mm
 
 
 

@@ -64,7 +64,9 @@ my $there = engine("-n all CC=$arm");
 
 like($_, qr{ops/plain/linear\.c}, 'the plain kernels are for every processor') for $here, $there;
 like($here, qr{ops/avx2/}, "x86's are for x86") if `cc -dumpmachine` =~ /^x86_64-/;
+unlike($here, qr{ops/(?:neon|i8mm)/}, "and arm64's are not") if `cc -dumpmachine` =~ /^x86_64-/;
 unlike($there, qr{ops/a(?:vx|mx)}, 'other processors have no kernels for x86');
+like($there, qr{-march=\S+\+dotprod .*ops/neon/linear\.c}, "arm64's are for arm64");
 
 
 # ---- warnings --------------------------------------------------------------

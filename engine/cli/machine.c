@@ -233,7 +233,8 @@ vlm_doctor_processor(vlm_doctor_t *d)
     const char               *best, *ops = d->args->conf.ops;
     vlm_device_t             *device;
     const vlm_ops_t          *table;
-    static const char *const  names[] = { "plain", "avx2", "avxvnni", "avx512", "amx" };
+    static const char *const  names[] = { "plain", "avx2", "avxvnni", "avx512", "amx", "neon",
+                                              "i8mm" };
 
     if (ops != NULL && !runs(ops, &err)) {
         vlm_doctor_say(d, VLM_STOPS, "leave --ops out: the engine takes the best", "%s", err.text);
@@ -260,7 +261,8 @@ vlm_doctor_processor(vlm_doctor_t *d)
     table->basic->close(device);
 
     if (strcmp(best, "plain") == 0) {
-        vlm_doctor_say(d, VLM_WARNS, "take a processor of x86-64 with AVX2", "the processor has "
+        vlm_doctor_say(d, VLM_WARNS, "take a processor of x86-64 with AVX2, or of arm64 with "
+                       "dot products", "the processor has "
                        "none of the faster sets of instructions: the engine takes %s", what + 5);
         return;
     }

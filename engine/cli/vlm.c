@@ -97,8 +97,8 @@ static const vlm_option_t  options[] = {
     { CHAT, "--json-mode", NULL, FLAG, AT(json_mode), "the answer is a JSON object" },
     { LOGITS, "--top", "N", COUNT, AT(top), "ids at each position; 0: the whole vocabulary" },
     { PLANS, "--device", "NAME", TEXT, AT(conf.device), "auto, cpu, cuda or cuda:N" },
-    { PLANS, "--ops", "NAME", TEXT, AT(conf.ops), "plain, avx2, avxvnni, avx512 or amx; "
-      "default: the best" },
+    { PLANS, "--ops", "NAME", TEXT, AT(conf.ops), "plain, avx2, avxvnni, avx512, amx, neon "
+      "or i8mm; default: the best" },
     { PLANS, "--weights", "TYPE", WEIGHTS, AT(conf.weights), "int4, int8, bf16 or f32; "
       "default: int8" },
     { PLANS, "--kv", "TYPE", KV, AT(conf.kv_int8), "of keys and values: int8 or auto; "

@@ -318,7 +318,8 @@ every_set_and_number_of_threads_gives_the_same_bits(void **state)
     float    want[3 * ROWS * N], got[3 * ROWS * N];
     size_t   i;
 
-    static const char *const  sets[] = { "plain", "avx2", "avxvnni", "avx512", "amx" };
+    static const char *const  sets[] = { "plain", "avx2", "avxvnni", "avx512", "amx", "neon",
+                                              "i8mm" };
 
     (void) state;
     run_set("plain", 1, want, &there);

@@ -35,7 +35,7 @@ typedef struct {                       /* a model and its parts */
     uint32_t           n;
 } loaded_t;
 
-static const char      *sets[] = { "plain", "avx2", "avx512" };
+static const char      *sets[] = { "plain", "avx2", "avx512", "neon" };
 static const uint32_t   flips[] = { 0, VLM_FLIP };
 static char             dir[] = "/tmp/vlm-matrix-XXXXXX";
 static const uint8_t    id[VLM_PACKED_ID] = { 7 };
@@ -240,7 +240,7 @@ compare_forms_of(vlm_type_t type)
 
     /* a vector unit has one of the orders */
 
-    if (open_model(&got, "avx2", type)) {
+    if (open_model(&got, "avx2", type) || open_model(&got, "neon", type)) {
         close_model(&got);
         assert_true(n > 0);
     }
@@ -274,8 +274,8 @@ a_byte_that_was_changed_is_noticed_where_it_is_mapped(void **state)
 
     (void) state;
 
-    if (!open_model(&got, "avx2", VLM_INT8)) {
-        print_message("# this processor has no AVX2: its panels are not tested\n");
+    if (!open_model(&got, "avx2", VLM_INT8) && !open_model(&got, "neon", VLM_INT8)) {
+        print_message("# this processor has neither AVX2 nor sdot: panels are not tested\n");
         return;                        /* cmocka's skip() is a "not ok" of TAP */
     }
 

@@ -1,7 +1,7 @@
 /*
  * The CPU device: memory from the system, threads of its own, and the best kernels that the
  * processor runs.  The threads share the items of each operation; the arithmetic is in plain/,
- * avx2/, avxvnni/, avx512/ and amx/.
+ * avx2/, avxvnni/, avx512/, amx/, neon/ and i8mm/.
  *
  * Linears take their rows in chunks, so that an operation's own memory does not grow with the
  * number of rows.
@@ -54,11 +54,11 @@ vlm_cpu_open(const char *name, uint32_t threads, const vlm_ops_t **table, vlm_er
 static int
 choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
 {
-    int  avx2, avxvnni, avx512, amx;
+    int  avx2, avxvnni, avx512, amx, neon, i8mm;
 
     vlm_kernels_plain(k);
 
-    avx2 = avxvnni = avx512 = amx = 0;
+    avx2 = avxvnni = avx512 = amx = neon = i8mm = 0;
 
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -68,10 +68,14 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
              && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
              && __builtin_cpu_supports("avx512vnni");
     amx = avx512 && (name == NULL || strcmp(name, "amx") == 0) && vlm_amx_there();
+#elif defined(__aarch64__)
+    neon = vlm_neon_there();
+    i8mm = neon && vlm_i8mm_there();
 #endif
 
     if (name == NULL) {
-        name = amx ? "amx" : avx512 ? "avx512" : avxvnni ? "avxvnni" : avx2 ? "avx2" : "plain";
+        name = amx ? "amx" : avx512 ? "avx512" : avxvnni ? "avxvnni" : avx2 ? "avx2"
+               : i8mm ? "i8mm" : neon ? "neon" : "plain";
     }
 
     if (strcmp(name, "plain") == 0) {
@@ -100,11 +104,23 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
         vlm_kernels_amx(k);
         return 0;
     }
+#elif defined(__aarch64__)
+    if (neon && strcmp(name, "neon") == 0) {
+        vlm_kernels_neon(k);
+        return 0;
+    }
+
+    if (i8mm && strcmp(name, "i8mm") == 0) {
+        vlm_kernels_neon(k);
+        vlm_kernels_i8mm(k);
+        return 0;
+    }
 #endif
 
-    return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s%s%s", name,
-                    avx2 ? ", avx2" : "", avxvnni ? ", avxvnni" : "", avx512 ? ", avx512" : "",
-                    amx ? ", amx" : "");
+    return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s%s%s%s%s",
+                    name, avx2 ? ", avx2" : "", avxvnni ? ", avxvnni" : "",
+                    avx512 ? ", avx512" : "", amx ? ", amx" : "", neon ? ", neon" : "",
+                    i8mm ? ", i8mm" : "");
 }
 
 

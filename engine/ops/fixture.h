@@ -48,6 +48,17 @@ find_sets(void **state)
             vlm_kernels_amx(&faster[n_faster++]);
         }
     }
+#elif defined(__aarch64__)
+    if (vlm_neon_there()) {
+        vlm_kernels_plain(&faster[0]);
+        vlm_kernels_neon(&faster[n_faster++]);
+
+        if (vlm_i8mm_there()) {
+            vlm_kernels_plain(&faster[1]);
+            vlm_kernels_neon(&faster[1]);
+            vlm_kernels_i8mm(&faster[n_faster++]);
+        }
+    }
 #endif
 
     if (n_faster == 0) {

@@ -204,6 +204,10 @@ void vlm_kernels_avx512(vlm_kernels_t *k);
 int vlm_avxvnni_there(void);           /* clang 14 cannot be asked for this feature by a name */
 int vlm_amx_there(void);               /* and asks the kernel for its use: once for the process */
 void vlm_kernels_amx(vlm_kernels_t *k);
+void vlm_kernels_neon(vlm_kernels_t *k);
+void vlm_kernels_i8mm(vlm_kernels_t *k);
+int vlm_neon_there(void);              /* with sdot */
+int vlm_i8mm_there(void);
 
 void vlm_epilogue_plain(const vlm_linear_t *w, uint32_t n0, uint32_t n, uint32_t rows,
                         float acc[][VLM_PANEL], float *y);
@@ -225,6 +229,10 @@ void vlm_low_up_plain(const vlm_low_up_t *u, const float *const z[], float *cons
  */
 void vlm_int4_piece_avx2(const uint8_t *from, uint32_t groups, uint32_t flip, uint8_t *to);
 void vlm_int4_piece_avx512(const uint8_t *from, uint32_t groups, uint32_t flip, uint8_t *to);
+void vlm_int4_piece_neon(const uint8_t *from, uint32_t groups, int8_t *to);        /* no flip */
+
+/* For sets of other processors that replace some shapes of it. */
+void vlm_linear_neon(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 
 /* The definitions of attention, for shapes that vectors do not divide; and the place of a patch. */
 void vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,

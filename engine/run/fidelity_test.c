@@ -249,9 +249,11 @@ cases_of_checkpoint(uint32_t first)
 static uint32_t
 enough(const char *ops, uint32_t n)
 {
-    int  first = strcmp(ops, processor_runs("avx2") ? "avx2" : "plain") == 0;
+    const char  *first = processor_runs("avx2")   ? "avx2"
+                         : processor_runs("neon") ? "neon"
+                                                  : "plain";
 
-    return first || n < 2 ? n : 2;
+    return strcmp(ops, first) == 0 || n < 2 ? n : 2;
 }
 
 
@@ -330,6 +332,19 @@ every_logit_feature_and_greedy_text_equals_the_reference_with_avx512(void **stat
 }
 
 
+static void
+every_logit_feature_and_greedy_text_equals_the_reference_with_neon(void **state)
+{
+    (void) state;
+
+    if (processor_runs("neon")) {
+        f32_equals_the_reference_with("neon");
+    } else {
+        print_message("not run: this processor has no sdot\n");
+    }
+}
+
+
 /* More jobs than slots, pictures of one encoded while others decode: the same text as alone. */
 static void
 together_each_gives_the_text_that_it_gives_alone(void **state)
@@ -369,10 +384,10 @@ together_each_gives_the_text_that_it_gives_alone(void **state)
 static void
 int8_gives_the_same_text_with_every_set_of_operations(void **state)
 {
-    char         dir[256], text[5][MAX_CASES][4096];
+    char         dir[256], text[7][MAX_CASES][4096];
     vlm_t       *v;
     uint32_t     i, j, n, k, first, checkpoint;
-    const char  *ops[] = { "avx2", "avx512", "avxvnni", "amx", "plain" };
+    const char  *ops[] = { "avx2", "avx512", "avxvnni", "amx", "neon", "i8mm", "plain" };
 
     (void) state;
 
@@ -380,7 +395,7 @@ int8_gives_the_same_text_with_every_set_of_operations(void **state)
         n = cases_of_checkpoint(i);
         (void) snprintf(dir, sizeof(dir), CHECKPOINTS "/%s", cases[i].checkpoint);
 
-        for (first = k = 0; k < 5; k++) {
+        for (first = k = 0; k < 7; k++) {
             if (!processor_runs(ops[k])) {
                 first += first == k;
                 continue;
@@ -720,6 +735,7 @@ main(int argc, char **argv)
         cmocka_unit_test(every_logit_feature_and_greedy_text_equals_the_reference_in_plain_c),
         cmocka_unit_test(every_logit_feature_and_greedy_text_equals_the_reference_with_avx2),
         cmocka_unit_test(every_logit_feature_and_greedy_text_equals_the_reference_with_avx512),
+        cmocka_unit_test(every_logit_feature_and_greedy_text_equals_the_reference_with_neon),
         cmocka_unit_test(together_each_gives_the_text_that_it_gives_alone),
         cmocka_unit_test(int8_gives_the_same_text_with_every_set_of_operations),
         cmocka_unit_test(bf16_stays_within_its_bounds),
@@ -735,6 +751,10 @@ main(int argc, char **argv)
         read_cases();
         print_table();
         return 0;
+    }
+
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);           /* t/arm64 has no time for all */
     }
 
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -244,7 +244,7 @@ int8_loses_with_an_adapter_what_it_loses_without(void **state)
     ref_t        r;
     vlm_t       *f, *v;
     uint32_t     i, k, n, V;
-    const char  *ops[] = { "plain", "avx2", "avxvnni", "avx512" };
+    const char  *ops[] = { "plain", "avx2", "avxvnni", "avx512", "neon", "i8mm" };
 
     (void) state;
 

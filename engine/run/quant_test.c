@@ -534,7 +534,7 @@ every_set_of_operations_has_the_same_bits(void **state)
     uint32_t    n, V;
 
     static const char *const  own[] = { "int8-rows", "w8a16" };
-    static const char *const  sets[] = { "avx2", "avxvnni", "avx512", "amx" };
+    static const char *const  sets[] = { "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm" };
 
     (void) state;
 

@@ -18,6 +18,8 @@ static ngx_conf_enum_t  ngx_http_vlm_ops[] = {
     { ngx_string("ops=avxvnni"), 0 },
     { ngx_string("ops=avx512"), 0 },
     { ngx_string("ops=amx"), 0 },
+    { ngx_string("ops=neon"), 0 },
+    { ngx_string("ops=i8mm"), 0 },
     { ngx_null_string, 0 }
 };
 
@@ -115,8 +117,8 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       .error = "device auto retry \"%V\" is not a time from 1ms to 1d" },
     { ngx_null_string, 0, .set = ngx_http_vlm_param_device_value,
       .post = ngx_http_vlm_ops,
-      .error = "\"%V\" is not ops=plain, ops=avx2, ops=avxvnni, ops=avx512 or "
-               "ops=amx" },
+      .error = "\"%V\" is not ops=plain, ops=avx2, ops=avxvnni, ops=avx512, "
+               "ops=amx, ops=neon or ops=i8mm" },
 
     { ngx_string("weights"), 1, .set = ngx_http_vlm_param_weights },
 
