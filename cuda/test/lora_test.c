@@ -15,8 +15,16 @@
 
 #define CASES  "t/fidelity/lora/cases.txt"
 #define FILES  "t/fidelity/lora"
-#define DIR    "build/lora-cuda-test"  /* "tower" changes the vision encoder, "text" does not */
-#define ONE    "build/lora-cuda-one"   /* an adapter alone */
+
+/* The suite runs this program with and without the sanitizers at one time. */
+#ifdef __SANITIZE_ADDRESS__
+#define BUILD  "build/asan/"
+#else
+#define BUILD  "build/"
+#endif
+
+#define DIR    BUILD "lora-cuda-test"  /* "tower" changes the vision encoder, "text" does not */
+#define ONE    BUILD "lora-cuda-one"   /* an adapter alone */
 #define SLOTS  9                       /* one more than rows of a kept step */
 
 /* Parts of matrices, the tower, the table, a tied head, a bias of B, and BLOOM. */
