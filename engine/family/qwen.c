@@ -170,7 +170,7 @@ read_head_dim(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_con
 }
 
 
-/* Refuses settings that need arithmetic which is not implemented. */
+/* Refuses settings under which another function would have to be computed. */
 static int
 refuse_text(const vlm_reader_t *r)
 {

@@ -213,7 +213,7 @@ add_names_config(vlm_tokenizer_t *t, const vlm_json_t *object, vlm_err_t *err)
 }
 
 
-/* A member that must be absent, null, false, 0 or "", because its function is not implemented. */
+/* A member that must be absent, null, false, 0 or "": other values change the ids of a text. */
 static int
 expect_off(const vlm_json_t *object, const char *key, vlm_err_t *err)
 {

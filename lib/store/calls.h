@@ -1,8 +1,8 @@
 
 /*
- * What a store needs of the database behind it, as a table of functions: SQLite's is in session.c,
- * Redis' in redis_session.c.  store.c, files.c and evict.c check what callers give, work with
- * files, and call it.  Only the files of the store include this header.
+ * The calls of a store to the database behind it, as a table of functions: SQLite's is in
+ * session.c, Redis' in redis_session.c.  store.c, files.c and evict.c check the values of callers,
+ * work with files, and call it.  Only the files of the store include this header.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * What the scripts of redis_session.c and redis_line.c share: their arguments, the call, and how
- * its answer fails.
+ * A call of a script, as redis_session.c and redis_line.c share it: its arguments, and the errors
+ * in its answer.
  */
 
 

@@ -1,6 +1,6 @@
 
 /*
- * What a store in a Redis has besides what it shares with SQLite (store_test.c, files_test.c,
+ * A store in a Redis, apart from the tests that it shares with SQLite (store_test.c, files_test.c,
  * evict_test.c): addresses, the line of a session, expiry, and a Redis that is away, hangs,
  * refuses, or has what no server has stored.
  */

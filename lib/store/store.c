@@ -1,7 +1,7 @@
 
 /*
- * The store as its callers see it: store.h.  What callers give is checked here; the table of
- * functions behind it does the rest (calls.h).  Uploads and results are in files.c.
+ * The store as its callers see it: store.h.  Values of callers are checked here; the table
+ * of functions behind it does the rest (calls.h).  Uploads and results are in files.c.
  */
 
 
