@@ -312,7 +312,7 @@ def a_body_that_is_too_large():
 @test
 def models():
     names = [m.id for m in c.models.list()]
-    assert names == [MODEL, 'robobrain'], names
+    assert names == [MODEL, 'robobrain', 'qwen'], names
     m = c.models.retrieve('robobrain')
     assert m.object == 'model' and m.id == 'robobrain' and m.created > 0 and m.owned_by
     with raises(openai.NotFoundError, code='model_not_found', param='model', message=MODEL):

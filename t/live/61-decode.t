@@ -18,9 +18,11 @@ my ($WIDTH, $HEIGHT) = (6000, 5000);
 my $png = png($WIDTH, $HEIGHT);
 my $s = server('decode', 'queue 16 timeout=1h;')->start->ready;
 
+my $whole = -VLM::processor($s->designated);
 my $r = ask($s, 2)->end;
 
 is($r->{code}, 200, 'a video of two such frames is answered') or diag($r->{body});
+$whole = 256 * ($whole + VLM::processor($s->designated));
 
 my $pictures = metrics($s)->{vlm_images_total};
 
@@ -64,8 +66,12 @@ is(metrics($s)->{vlm_images_total}, $pictures + 1, 'none of the twelve was decod
 my $last = ask($s, 512);
 
 ok(decodes($s), 'one more is decoded');
-ok($s->stop('TERM'), 'SIGTERM during the decode: the server ends');
-$s->check_log('the worker has ended by itself');
+my $seconds = $s->end_designated;
+
+ok(defined $seconds, 'SIGTERM during the decode: the worker ends by itself');
+cmp_ok($seconds // 1e9, '<', $whole / 4, 'the decode does not go on to its end');
+ok($s->stop, 'the server stops');
+$s->check_log;
 
 $s = server('decode-late', 'queue 8 timeout=2s;')->start->ready;
 

@@ -141,7 +141,7 @@ sub run {
     is($s->get("/uploads/$picture")->{code}, 200, 'and its picture');
     is($s->get('/api/history/later')->{code}, 404, 'and none of what came later');
     is($ask->('kept')->{code}, 200, 'and it can be asked');
-    ok($s->stop('TERM'), 'the server stops');
+    ok($s->stop, 'the server stops');
     $s->check_log;
 }
 
@@ -204,7 +204,7 @@ _EOC_
     my (undef, $codes) = run(qq(curl -s -o /dev/null -w '%{http_code} ' -H '$key' -d '{}' 'http://127.0.0.1:$one/v1/chat/completions?[1-40]'));
 
     cmp_ok(scalar(() = $codes =~ /429/g), '>', 20, 'most of forty questions at once are too many') or diag($codes);
-    ok($s->stop('TERM'), 'the server stops');
+    ok($s->stop, 'the server stops');
 }
 
 
@@ -263,7 +263,7 @@ _EOC_
         is($said, $command =~ /^curl/ ? "$told\n" : '', substr $command, 0, 160);
     }
 
-    ok($s->stop('TERM'), 'the server stops');
+    ok($s->stop, 'the server stops');
 }
 
 done_testing();
