@@ -276,7 +276,7 @@ a_byte_that_was_changed_is_noticed_where_it_is_mapped(void **state)
 
     if (!open_model(&got, "avx2", VLM_INT8) && !open_model(&got, "neon", VLM_INT8)) {
         print_message("# this processor has neither AVX2 nor sdot: panels are not tested\n");
-        return;                        /* cmocka's skip() is a "not ok" of TAP */
+        skip();
     }
 
     keep(0, VLM_INT8);
