@@ -300,7 +300,7 @@ SANITIZED      = CFLAGS="-O1 -g" $(MAKE) -k --no-print-directory SAN="$(ASAN)"
 
 suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
-	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=2700 t/suite -o $(O)/results -n asan unit replay fidelity documents http live
+	    UBSAN_OPTIONS=print_stacktrace=1 t/suite -o $(O)/results -n asan unit replay fidelity documents http live
 
 # These programs test the engine's threads, threads that call the engine, and the store's threads.
 TSAN          := -fsanitize=thread
@@ -312,28 +312,28 @@ TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base
 test-tsan: checkpoints | deps-test
 	@-$(MAKE) -k --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/tsan/engine \
 	    CFLAGS="-O1 -g" SAN="$(TSAN)" $(TSAN_ENGINE)
-	@VLM_TEST_LIMIT=900 t/suite -n tsan tsan
+	@t/suite -n tsan tsan
 
 test-valgrind: module tools checkpoints | deps-memcheck
 	@rm -rf build/valgrind; mkdir -p -m 1777 build/valgrind
-	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/valgrind VLM_TEST_LIMIT=1800 \
+	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/valgrind \
 	    TEST_NGINX_BINARY=$(CURDIR)/t/valgrind-nginx t/suite -n valgrind kinds
 
 test-arm64: tools checkpoints | deps-arm64
 	@JOBS=$(JOBS) t/arm64
 
 test-page: module tools documents | deps-page
-	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-page -n page page
+	@$(TEST_ENV) t/suite -o $(O)/results-page -n page page
 
 test-clients: module tools documents build/venv-clients/done
-	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-clients -n clients clients
+	@$(TEST_ENV) t/suite -o $(O)/results-clients -n clients clients
 
 test-compilers: module | deps-fuzz
-	@VLM_TEST_LIMIT=900 t/suite -o build/results-compilers -n compilers compilers
+	@t/suite -o build/results-compilers -n compilers compilers
 
 # A browser and clients mostly wait, so all three run at a time.
 test-outside: module tools documents build/venv-clients/done | deps-page deps-fuzz
-	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-outside -n outside compilers clients page
+	@$(TEST_ENV) t/suite -o $(O)/results-outside -n outside compilers clients page
 
 # instructor asks for an older jiter than openai has, and works with that one.  litellm's newest release and all that
 # it asks for take 274 MB; this one takes 56, without what the tests do not load.
@@ -433,13 +433,13 @@ test-cuda: checkpoints tools | deps-test
 
 # These suites run beside each other, since servers that lose their device mostly wait.
 suite-cuda:
-	@UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=2700 t/suite -o build/results-cuda -n cuda cuda
+	@UBSAN_OPTIONS=print_stacktrace=1 t/suite -o build/results-cuda -n cuda cuda
 suite-cuda-server:
-	@$(EMULATED) VLM_TEST_LIMIT=2700 t/suite -o build/results-cuda-server -n cuda-server gpu
+	@$(EMULATED) t/suite -o build/results-cuda-server -n cuda-server gpu
 suite-cuda-asan:
-	@$(EMULATED_ASAN) VLM_TEST_LIMIT=2700 t/suite -o build/results-cuda-asan -n cuda-asan lost
+	@$(EMULATED_ASAN) t/suite -o build/results-cuda-asan -n cuda-asan lost
 
-EMULATED       = TEST_NGINX_TIMEOUT=120 HTTP_BUILD=build/cuda \
+EMULATED       = HTTP_BUILD=build/cuda \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/build/cuda/ngx_http_vlm_module.so
 EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda HTTP_BUILD=build/asan/cuda TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
                  VLM_REPORTS=$(CURDIR)/build/asan/reports-cuda UBSAN_OPTIONS=print_stacktrace=1 \
@@ -519,7 +519,7 @@ deb: | deps-deb
 	@NVCC="$(abspath $(NVCC))" conf/debian/build.sh
 
 test-install: | deps-install
-	@VLM_TEST_LIMIT=1800 t/suite -o build/results-install -n install install
+	@t/suite -o build/results-install -n install install
 
 deps: deps-build
 deps-build:

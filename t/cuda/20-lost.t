@@ -26,7 +26,7 @@ sub fresh { return Emulated::server(@_, engine => 'queue 8 timeout=30s;')->start
 sub replaced {
     my ($s, $pid) = @_;
 
-    return VLM::wait_for(10, sub { my $new = $s->designated; $new && $new != $pid });
+    return VLM::wait_for(sub { my $new = $s->designated; $new && $new != $pid });
 }
 
 my $s = fresh(name => 'lost');

@@ -22,7 +22,7 @@ sub lose {
 
     Emulated::tell($s, 'fail=700@10');
     is(ask($s), 503, 'the GPU is lost');
-    VLM::wait_for(20, sub { my $new = $s->designated; $new && $new != $pid })
+    VLM::wait_for(sub { my $new = $s->designated; $new && $new != $pid })
         or diag($s->log);
     $s->ready;
 
@@ -34,7 +34,7 @@ sub lose {
 {
     my $s = Emulated::server(name => 'away-open', device => 'auto', words => 'fail=719@4')->start;
 
-    VLM::wait_for(30, sub { ($s->health->{device} // '') =~ /^cpu/ }) or diag($s->log);
+    VLM::wait_for(sub { ($s->health->{device} // '') =~ /^cpu/ }) or diag($s->log);
 
     like($s->health->{device_reason}, qr/the GPU was lost 3 times in 5 minutes/,
          'a GPU that is lost three times when it is opened is not opened again');
@@ -114,14 +114,14 @@ $s->check_log;
 
     my $long = Emulated::ask($s, 'Tell a long story', max_tokens => 60_000);
 
-    ok(VLM::wait_for(30, sub { Emulated::metric($s, 'vlm_device_away_seconds') == 0 }),
+    ok(VLM::wait_for(sub { Emulated::metric($s, 'vlm_device_away_seconds') == 0 }),
        'the return is due');
     ok(!$s->drain($long) && !$long->done, 'the CPU is still making an answer then');
 
     # From then on no request is started, though a slot is free.
     my ($short, $polls);
 
-    ok(VLM::wait_for(60, sub {
+    ok(VLM::wait_for(sub {
         ($short, $polls) = (Emulated::ask($s, 'What is it?'), 0) if !$short || $short->done;
         $s->drain($short);
         return ++$polls > 50;
@@ -138,7 +138,7 @@ $s->check_log;
 
     $short->leave;
     $long->leave;
-    ok(VLM::wait_for(60, sub { !kill 0, $old }), 'the old worker ends with its last request');
+    ok(VLM::wait_for(sub { !kill 0, $old }), 'the old worker ends with its last request');
     ok($s->log !~ /$old exited on signal/, 'no signal ends the old worker');
     ok($s->log !~ / $old#.*answers until the next worker/, 'the old worker did not log that it answers');
 
@@ -147,7 +147,7 @@ $s->check_log;
     $s->signal('HUP');
     kill 'KILL', grep { $_ != $old } $s->workers;
     $s->ready;
-    ok(VLM::wait_for(60, sub { ask($s) == 200 }), 'a worker that opens the GPU answers');
+    ok(VLM::wait_for(sub { ask($s) == 200 }), 'a worker that opens the GPU answers');
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/exited on signal 9/);
 }
@@ -168,7 +168,7 @@ like($s->log, qr/\[warn\].*was lost 3 times in 5 minutes: it is loaded again aft
 # During the pause the state is "loading", and requests wait in the queue.
 Emulated::tell($s, 'fail=719@10');
 is(ask($s), 503, 'the GPU is lost once more');
-ok(VLM::wait_for(5, sub { ($s->health->{state} || '') eq 'loading' }), 'during the pause the state is loading');
+ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'loading' }), 'during the pause the state is loading');
 like($s->health->{device_reason}, qr/lost 4 times in 5 minutes: it is loaded again after 4 s/,
      'health says when the load begins');
 

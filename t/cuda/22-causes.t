@@ -40,7 +40,7 @@ for my $case (@causes) {
     my $s = Emulated::server(name => 'cause-' . ++$n, device => "cuda$index", words => $words)
             ->start;
 
-    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }),
+    ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }),
        "$name: device cuda$index fails");
     like($s->health->{reason}, qr/^$sentence$/, 'health names the cause');
     like($s->log, qr/\[crit\].*vlm_engine "live": $sentence$/m, 'the log names the cause');
@@ -74,7 +74,7 @@ for my $case (@causes) {
 
     my $s = Emulated::server(name => 'cause-alone')->start;
 
-    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }), 'no library');
+    ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }), 'no library');
     is($s->health->{reason}, "device cuda:0: there is no $dir/libvlm_cuda.so (make cuda)",
        'health has the expected path');
     $s->stop;
@@ -86,7 +86,7 @@ for my $case (@causes) {
 
     VLM::spew("$dir/libvlm_cuda.so", 'not one');
     $s = Emulated::server(name => 'cause-alone')->start;
-    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }), 'an engine with a broken library has failed');
+    ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }), 'an engine with a broken library has failed');
     like($s->health->{reason}, qr{^device cuda:0: \Q$dir\E/libvlm_cuda\.so: }, 'the reason names the library');
     $s->stop;
     unlink "$dir/libvlm_cuda.so";

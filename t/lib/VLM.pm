@@ -292,7 +292,7 @@ sub start_broken {
     spew("$self->{model}/tokenizer.json", '{}');
     kill 'KILL', $pid;
 
-    wait_for(60, sub { ($self->health->{state} || '') eq 'failed' })
+    wait_for(sub { ($self->health->{state} || '') eq 'failed' })
         or die "$self->{name}: the model was loaded\n";
 
     return $self;

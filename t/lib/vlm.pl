@@ -99,7 +99,7 @@ sub defaults {
         config                => $Config,
         more_headers          => 'Content-Type: application/json',
         response_body_filters => \&canonical,
-        timeout               => $ENV{TEST_NGINX_TIMEOUT} || 30,
+        timeout               => $ENV{TEST_NGINX_TIMEOUT} || 240,
     );
 
     for my $name (keys %values) {

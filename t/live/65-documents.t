@@ -50,13 +50,15 @@ sub read_one {
     my ($s, $id) = @_;
     my $doc;
 
-    VLM::wait_for(120, sub {
+    VLM::wait_for(sub {
         $doc = $s->get("/api/documents/$id")->{json};
         return ($doc->{state} || '') =~ /^(?:ready|failed)$/;
     });
 
     return $doc;
 }
+
+sub said { my ($doc) = @_; return $doc->{error} // ($doc->{pages_read} == 1 ? 'a page' : 'nothing') }
 
 # Processes of vlm-pdf whose parent is one of these.
 sub children {
@@ -304,6 +306,10 @@ my $s = VLM->new(name => 'documents', workers => 2, server => 'location ~ ^/(upl
     is("$r->{code} $r->{json}{detail}", '422 A field is missing, or is not a string', 'a long body is not sent back');
 }
 
+# No reading takes all of its time here, on a busy machine either.
+my $patient = VLM->new(name => 'documents-patient', workers => 2,
+                       engine => "$on time=10m memory=${megabytes}m file=30m; thinking off; context 4k;")->start->ready;
+
 # ---- hostile files ---------------------------------------------------------------------------
 
 {
@@ -346,7 +352,7 @@ _EOC_
         my $id = $r->{json}{id};
         my $doc = read_one($s, $id);
         my $ms = reading_ms($s, $id);
-        my $said = $doc->{error} // ($doc->{pages_read} == 1 ? 'a page' : 'nothing');
+        my $said = said($doc);
 
         # The limit counts from the spawn.  Where other programs keep the machine busy the reader may
         # be late by chance; one that is not ended in time is late each time.
@@ -357,6 +363,12 @@ _EOC_
             $id = add($s, "$name.pdf", VLM::slurp($path), "hostile-$name")->{json}{id};
             $doc = read_one($s, $id);
             $ms = reading_ms($s, $id);
+        }
+
+        # Any file takes long by the clock if the machine is busy enough.
+        if ($said =~ /^reading took longer/ && !grep { $said eq $_ } @$wanted) {
+            $doc = read_one($patient, add($patient, "$name.pdf", VLM::slurp($path), "hostile-$name")->{json}{id});
+            $said = said($doc);
         }
 
         if ($said =~ /^reading took longer/) {
@@ -382,7 +394,11 @@ _EOC_
     unlike($s->log, qr/\[(?:alert|emerg|crit)\]/, 'and the log has no alert');
 }
 
+ok($s->stop, 'the server ends');
+
 # ---- killed while it reads -------------------------------------------------------------------
+
+$s = $patient;
 
 my $rounds = $ENV{VLM_ROUNDS} || 6;
 

@@ -35,7 +35,7 @@ sub add {
                        { 'Content-Type' => 'multipart/form-data; boundary=xxxx' })->end->{json}{id};
     my $doc;
 
-    VLM::wait_for(120, sub {
+    VLM::wait_for(sub {
         $doc = $s->get("/api/documents/$id")->{json};
         return ($doc->{state} || '') =~ /^(?:ready|failed)$/;
     });

@@ -49,7 +49,7 @@ my $Binary   = $ENV{TEST_NGINX_BINARY} || 'nginx';
 my $Port     = $ENV{TEST_NGINX_SERVER_PORT} || $ENV{TEST_NGINX_PORT} || 1984;
 my $Addr     = '127.0.0.1';
 my $Root     = $ENV{TEST_NGINX_SERVROOT} || Cwd::getcwd() . '/t/servroot';
-my $Timeout  = $ENV{TEST_NGINX_TIMEOUT} || 60;         # s: a machine may be busy
+my $Timeout  = $ENV{TEST_NGINX_TIMEOUT} || 240;        # s: a machine may be busy
 my $Level    = $ENV{TEST_NGINX_LOG_LEVEL} || 'debug';
 my $Master   = ($ENV{TEST_NGINX_MASTER_PROCESS} || 'off') eq 'on';
 
@@ -346,12 +346,12 @@ sub spawn_nginx {
 sub start_nginx {
     my ($name) = @_;
 
-    wait_for(5, sub { !listening() })
+    wait_for($Timeout, sub { !listening() })
         or bail("$name - port $Port is in use");
 
     $Pid = spawn_nginx();
 
-    wait_for(20, sub { ended() || (-s "$Root/logs/nginx.pid" && listening()) });
+    wait_for($Timeout, sub { ended() || (-s "$Root/logs/nginx.pid" && listening()) });
 
     if (ended() || !listening()) {
         bail("$name - nginx does not start:\n" . error_log());
@@ -410,11 +410,11 @@ sub stop_nginx {
 
     kill 'QUIT', $Pid;
 
-    if (!wait_for(15, \&ended)) {
+    if (!wait_for($Timeout, \&ended)) {
         kill 'KILL', $Pid;
         waitpid $Pid, 0;
         undef $Pid;
-        Test::More::fail('nginx leaves within 15 s of SIGQUIT');
+        Test::More::fail('nginx ends after SIGQUIT');
     }
 }
 
@@ -442,7 +442,7 @@ sub check_must_die {
 
     $Pid = spawn_nginx();
 
-    if (!wait_for(10, \&ended)) {
+    if (!wait_for($Timeout, \&ended)) {
         stop_nginx();
         $Status = 0;
     }
@@ -990,7 +990,7 @@ sub check_log {
     sleep 0.06 if @no;
 
     for my $pattern (@yes) {
-        my $ok = wait_for(1, sub { grep { matching($pattern, $_) }
+        my $ok = wait_for($Timeout, sub { grep { matching($pattern, $_) }
                                    $lines->() });
         Test::More::ok($ok, "$name - $log has \"$pattern\"")
             or Test::More::diag(grep { /\[(?:emerg|alert|crit|error|warn)\]/ }
