@@ -520,9 +520,9 @@ typedef struct {
     ngx_uint_t                    n_threads;   /* of any kind, ctx->in_task */
     ngx_uint_t                    n_prompts;   /* being made or waiting */
     ngx_uint_t                    n_jobs;      /* submitted to the engine */
-    ngx_uint_t                    waiting;     /* not started by the engine */
+    ngx_uint_t                    n_waiting;   /* not started by the engine */
     ngx_uint_t                    running;     /* until a job's last event */
-    ngx_uint_t                    receiving;   /* reading their bodies */
+    ngx_uint_t                    n_receiving; /* reading their bodies */
     ngx_atomic_t                  pending;     /* with their body; read by the
                                                   engine thread */
 } ngx_http_vlm_line_t;

@@ -128,11 +128,12 @@ typedef struct {
     ngx_msec_t                    lease_at;    /* ms, when it looks again */
     ngx_uint_t                    in_flight;   /* its index of the zone's
                                                   in_flight */
-    unsigned                      receiving:1; /* in line.receiving */
-    unsigned                      in_waiting:1;    /* in line.waiting */
-    unsigned                      in_prompts:1;    /* in line.n_prompts */
-    unsigned                      in_heavy:1;  /* in line.n_heavy */
-    unsigned                      to_parse:1;  /* in line.n_parses */
+    unsigned                      in_receiving:1;  /* counted in line.n_... */
+    unsigned                      in_waiting:1;
+    unsigned                      in_parses:1;
+    unsigned                      in_tasks:1;
+    unsigned                      in_heavy:1;
+    unsigned                      in_prompts:1;
     unsigned                      queued:1;    /* in one of four queues */
     unsigned                      probe:1;     /* of the breaker */
 } ngx_http_vlm_place_t;

@@ -431,7 +431,7 @@ ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng)
         eng->life.exit_time = ngx_current_msec;
     }
 
-    return eng->line.receiving && !eng->life.stopped
+    return eng->line.n_receiving && !eng->life.stopped
            && ngx_current_msec - eng->life.exit_time < NGX_HTTP_VLM_GRACE;
 }
 

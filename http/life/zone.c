@@ -359,5 +359,5 @@ ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng)
         free = eng->conf.vlm.slots - eng->line.running;
     }
 
-    return eng->line.waiting > free ? eng->line.waiting - free : 0;
+    return eng->line.n_waiting > free ? eng->line.n_waiting - free : 0;
 }

@@ -172,11 +172,7 @@ ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
 
     /* back into the queue; the deadline stays */
 
-    if (!ctx->place.in_waiting) {
-        ctx->place.in_waiting = 1;
-        ctx->engine->line.waiting++;
-    }
-
+    ngx_http_vlm_count(ctx, waiting, 1);
     ngx_http_vlm_order_insert(ctx);
     ngx_http_vlm_engine_wake(ctx->engine);
 }

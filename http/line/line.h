@@ -12,6 +12,15 @@
 #include "../wire/wire.h"
 
 
+/* counts ctx in line.n_<number>, or not any more; idempotent */
+
+#define ngx_http_vlm_count(ctx, number, on)                                   \
+    do {                                                                      \
+        (ctx)->engine->line.n_##number += (on) - (ctx)->place.in_##number;    \
+        (ctx)->place.in_##number = (on);                                      \
+    } while (0)
+
+
 /* ---- ask.c: a request for an answer, up to the queue --------------------- */
 
 /* the return value of a content handler; the dialect may change later */

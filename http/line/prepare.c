@@ -112,8 +112,7 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
         ctx->heavy = 1;
     }
 
-    ctx->place.to_parse = 1;
-    eng->line.n_parses++;
+    ngx_http_vlm_count(ctx, parses, 1);
 
     if (!ctx->place.queued) {
 
@@ -146,9 +145,8 @@ ngx_http_vlm_prepare_always(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    ctx->engine->line.n_tasks--;
-    ctx->engine->line.n_heavy -= ctx->place.in_heavy;
-    ctx->place.in_heavy = 0;
+    ngx_http_vlm_count(ctx, tasks, 0);
+    ngx_http_vlm_count(ctx, heavy, 0);
 
     if (ctx->place.in_prompts) {
         ngx_http_vlm_prepare_take(ctx);
@@ -184,9 +182,8 @@ ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
         return NGX_ERROR;
     }
 
-    ctx->place.in_heavy = ctx->heavy;
-    ctx->engine->line.n_tasks++;
-    ctx->engine->line.n_heavy += ctx->place.in_heavy;
+    ngx_http_vlm_count(ctx, tasks, 1);
+    ngx_http_vlm_count(ctx, heavy, ctx->heavy != 0);
 
     return NGX_OK;
 }
@@ -257,14 +254,13 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
-        if (!ctx->place.to_parse || !ngx_http_vlm_prepare_place(eng,
-                                                                ctx->heavy))
+        if (!ctx->place.in_parses || !ngx_http_vlm_prepare_place(eng,
+                                                                 ctx->heavy))
         {
             continue;
         }
 
-        ctx->place.to_parse = 0;
-        eng->line.n_parses--;
+        ngx_http_vlm_count(ctx, parses, 0);
 
         ctx->opened = eng->life.opened;
 
@@ -419,8 +415,7 @@ ngx_http_vlm_prepare_later(ngx_http_vlm_ctx_t *ctx)
 
     ctx->place.lease_waits = 0;
     ctx->place.lease_at = ngx_current_msec + NGX_HTTP_VLM_POLL;
-    ctx->place.in_prompts = 0;
-    eng->line.n_prompts--;
+    ngx_http_vlm_count(ctx, prompts, 0);
 
     ctx->place.queued = 1;
     ngx_queue_insert_tail(&eng->line.leasing, &ctx->place.queue);
@@ -444,9 +439,7 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
     }
 
     if (ctx->prompt == NULL) {
-        ctx->place.in_prompts = 0;
-        ctx->engine->line.n_prompts--;
-
+        ngx_http_vlm_count(ctx, prompts, 0);
         ngx_http_vlm_finish_job(ctx);
         return;
     }
@@ -475,9 +468,7 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
         ngx_http_vlm_order_remove(ctx);
         ngx_http_vlm_chain_lease(ctx);
 
-        ctx->place.in_prompts = 1;
-        eng->line.n_prompts++;
-
+        ngx_http_vlm_count(ctx, prompts, 1);
         ngx_http_vlm_poison_begin(ctx);
 
         if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_prompt,
@@ -709,9 +700,7 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
         }
 
         ngx_http_vlm_prepare_take(ctx);
-
-        ctx->place.in_prompts = 0;
-        eng->line.n_prompts--;
+        ngx_http_vlm_count(ctx, prompts, 0);
 
         ctx->job = vlm_submit(eng->life.vlm, ctx->prompt, &ctx->sampling, ctx,
                               &idle, &ctx->error.err);

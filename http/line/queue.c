@@ -98,8 +98,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
     ngx_queue_insert_tail(&eng->line.requests, &ctx->place.all);
 
     ctx->place.cleanup = cln;
-    ctx->place.receiving = 1;
-    eng->line.receiving++;
+    ngx_http_vlm_count(ctx, receiving, 1);
 
     return NGX_OK;
 }
@@ -120,12 +119,10 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
         return NGX_BUSY;
     }
 
-    ctx->place.receiving = 0;
-    eng->line.receiving--;
+    ngx_http_vlm_count(ctx, receiving, 0);
+    ngx_http_vlm_count(ctx, waiting, 1);
     eng->line.pending++;
 
-    ctx->place.in_waiting = 1;
-    eng->line.waiting++;
     ctx->times.arrived = ngx_current_msec;
 
     /* not cancelable: the timer also keeps an exiting worker alive */
@@ -148,14 +145,7 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_engine_t  *eng;
-
-    eng = ctx->engine;
-
-    if (ctx->place.in_waiting) {
-        ctx->place.in_waiting = 0;
-        eng->line.waiting--;
-    }
+    ngx_http_vlm_count(ctx, waiting, 0);
 
     ctx->step = NGX_HTTP_VLM_RUNNING;
 
@@ -165,7 +155,7 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 
         ngx_http_vlm_timer_off(&ctx->timer);
 
-        ngx_add_timer(&ctx->timer, eng->conf.timeout);
+        ngx_add_timer(&ctx->timer, ctx->engine->conf.timeout);
     }
 }
 
@@ -213,7 +203,7 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 
     /* 0: behind others of its session, or too far behind to be counted */
 
-    return place ? n + place : eng->line.waiting;
+    return place ? n + place : eng->line.n_waiting;
 }
 
 
@@ -287,13 +277,9 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     /* its place in the queue is free at once, because new requests are refused
        by it; a slot is free when the engine reports it */
 
-    if (ctx->place.in_waiting) {
-        ctx->place.in_waiting = 0;
-        eng->line.waiting--;
-    }
+    ngx_http_vlm_count(ctx, waiting, 0);
 
     ngx_http_vlm_timer_off(&ctx->timer);
-
     ngx_http_vlm_timer_off(&ctx->out.position);
 
     if (ctx->job) {
@@ -312,10 +298,8 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
         ngx_queue_remove(&ctx->place.queue);
     }
 
-    if (ctx->place.to_parse) {
-        ctx->place.to_parse = 0;
-        eng->line.n_parses--;
-    }
+    ngx_http_vlm_count(ctx, parses, 0);
+    ngx_http_vlm_count(ctx, prompts, 0);
 
     if (ctx->place.rank.in_order) {
         ngx_http_vlm_order_remove(ctx);
@@ -329,11 +313,6 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 
     if (ctx->place.chain) {
         ngx_http_vlm_chain_leave(ctx);
-    }
-
-    if (ctx->place.in_prompts) {
-        ctx->place.in_prompts = 0;
-        eng->line.n_prompts--;
     }
 
     if (ctx->place.in_flight) {
@@ -351,13 +330,11 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     ctx->place.cleanup->handler = NULL;
     ctx->place.cleanup = NULL;
 
-    if (ctx->place.receiving) {
-        ctx->place.receiving = 0;
-        eng->line.receiving--;
-
-    } else {
+    if (!ctx->place.in_receiving) {
         eng->line.pending--;
     }
+
+    ngx_http_vlm_count(ctx, receiving, 0);
 }
 
 
