@@ -11,23 +11,28 @@
 
 /* the text is cut to whole characters */
 
+static void
+ngx_http_vlm_fail_text(char *text, size_t size, const char *fmt, va_list args)
+{
+    u_char  *last;
+
+    last = ngx_vslprintf((u_char *) text, (u_char *) text + size - 1, fmt,
+                         args);
+
+    text[vlm_utf8_whole(text, (char *) last - text)] = '\0';
+}
+
+
 ngx_int_t
 ngx_http_vlm_fail_code(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *code, const char *fmt, ...)
 {
-    char     *text;
-    u_char   *last;
-    va_list   args;
-
-    text = ctx->error.err.text;
+    va_list  args;
 
     va_start(args, fmt);
-    last = ngx_vslprintf((u_char *) text,
-                         (u_char *) text + sizeof(ctx->error.err.text) - 1,
-                         fmt, args);
+    ngx_http_vlm_fail_text(ctx->error.err.text, sizeof(ctx->error.err.text),
+                           fmt, args);
     va_end(args);
-
-    text[vlm_utf8_whole(text, (char *) last - text)] = '\0';
 
     ctx->error.status = status;
     ctx->error.code = code;
@@ -68,19 +73,12 @@ ngx_http_vlm_fail_engine(ngx_http_vlm_ctx_t *ctx, const char *input,
 void
 ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...)
 {
-    char     *param;
-    u_char   *last;
-    va_list   args;
-
-    param = ctx->error.param;
+    va_list  args;
 
     va_start(args, fmt);
-    last = ngx_vslprintf((u_char *) param,
-                         (u_char *) param + sizeof(ctx->error.param) - 1,
-                         fmt, args);
+    ngx_http_vlm_fail_text(ctx->error.param, sizeof(ctx->error.param), fmt,
+                           args);
     va_end(args);
-
-    param[vlm_utf8_whole(param, (char *) last - param)] = '\0';
 }
 
 
@@ -96,8 +94,7 @@ ngx_http_vlm_fail_clear(ngx_http_vlm_ctx_t *ctx)
 ngx_uint_t
 ngx_http_vlm_openai_speaks(const ngx_str_t *uri)
 {
-    return uri->len >= sizeof("/v1/") - 1
-           && ngx_strncmp(uri->data, "/v1/", sizeof("/v1/") - 1) == 0;
+    return vlm_error_form((char *) uri->data, uri->len) == VLM_ERROR_OPENAI;
 }
 
 

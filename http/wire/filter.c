@@ -10,6 +10,7 @@
 
 
 #include "wire.h"
+#include "api/error.h"
 
 
 static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
@@ -19,30 +20,8 @@ static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
 static const char *
 ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
 {
-    ngx_uint_t                 i;
+    const char                *text;
     ngx_http_core_loc_conf_t  *clcf;
-
-    static const struct {
-        ngx_uint_t   status;
-        const char  *text;
-    } texts[] = {
-        { 400, "Bad request" },
-        { 401, "Unauthorized" },
-        { 403, "Forbidden" },
-        { 404, "Not found" },
-        { 405, "Method not allowed" },
-        { 408, "The request did not arrive in time" },
-        { 411, "The request has no Content-Length" },
-        { 412, "The file does not meet the conditions of the request" },
-        { 414, "The request's URI is too long" },
-        { 416, "The range is beyond the end of the file" },
-        { 429, "Too many requests" },
-        { 500, "Internal server error" },
-        { 501, "The method or the encoding of the body is not supported" },
-        { 502, "The upstream server sent an invalid response" },
-        { 504, "The model did not answer in time" },
-        { 507, "The disk of this server is full" }
-    };
 
     if (r->err_status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) {
         clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
@@ -53,15 +32,14 @@ ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
         return (char *) buf;
     }
 
-    if (r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE) {
-        return r->upstream ? "The model's worker has ended, try again"
-                           : "Service unavailable";
+    if (r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE && r->upstream) {
+        return "The model's worker has ended, try again";
     }
 
-    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (texts[i].status == r->err_status) {
-            return texts[i].text;
-        }
+    text = vlm_error_text((unsigned) r->err_status);
+
+    if (text) {
+        return text;
     }
 
     (void) ngx_snprintf(buf, size - 1, "HTTP status %ui%Z", r->err_status);

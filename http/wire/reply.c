@@ -9,6 +9,7 @@
 
 
 #include "wire.h"
+#include "api/error.h"
 
 
 #define NGX_HTTP_VLM_ERROR  65536          /* bytes of JSON, of an error */
@@ -214,77 +215,24 @@ ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-/* the paths of the LoRA service, which was written with FastAPI */
-
-static const char *
-ngx_http_vlm_error_key(const ngx_str_t *uri)
-{
-    ngx_uint_t  i;
-
-    static const ngx_str_t  paths[] = {
-        ngx_string("/generate-lite"), ngx_string("/cleanup-memory"),
-        ngx_string("/adapter/"), ngx_string("/rl/")
-    };
-
-    for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        if (uri->len >= paths[i].len
-            && ngx_strncmp(uri->data, paths[i].data, paths[i].len) == 0)
-        {
-            return "detail";
-        }
-    }
-
-    return "error";
-}
-
-
-/* those of the PDF service: its own clients read "detail", and those of the
-   gateway in front of it "error" */
-
-static ngx_uint_t
-ngx_http_vlm_error_both(const ngx_str_t *uri)
-{
-    ngx_uint_t  i;
-
-    static const ngx_str_t  paths[] = {
-        ngx_string("/ask"), ngx_string("/summarize"), ngx_string("/compare"),
-        ngx_string("/process-pdf")
-    };
-
-    for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        if (uri->len == paths[i].len
-            && ngx_strncmp(uri->data, paths[i].data, paths[i].len) == 0)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 ngx_int_t
 ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
     const char *text, ngx_str_t *body)
 {
-    vlm_json_out_t  w;
+    vlm_json_out_t     w;
+    vlm_error_form_t   form;
 
     vlm_json_init(&w, NGX_HTTP_VLM_ERROR);
 
-    if (ngx_http_vlm_openai_speaks(&r->uri)) {
+    form = vlm_error_form((char *) r->uri.data, r->uri.len);
+
+    if (form == VLM_ERROR_OPENAI) {
         ngx_http_vlm_openai_put_error(&w, ngx_http_get_module_ctx(r,
                                                          ngx_http_vlm_module),
                                       status, text);
 
     } else {
-        vlm_json_open(&w, '{');
-
-        if (ngx_http_vlm_error_both(&r->uri)) {
-            vlm_json_add_string(&w, "detail", text);
-        }
-
-        vlm_json_add_string(&w, ngx_http_vlm_error_key(&r->uri), text);
-        vlm_json_shut(&w, '}');
+        vlm_error_put_text(&w, form, text);
     }
 
     (void) vlm_json_done(&w);
