@@ -77,11 +77,6 @@ typedef enum {
 } ngx_http_vlm_time_e;
 
 
-/* requests in flight when a worker died: see poison.c */
-
-#define NGX_HTTP_VLM_WORKS  64                 /* in flight */
-
-
 #define NGX_HTTP_VLM_BUCKETS  17               /* the last has no bound */
 
 typedef struct {
@@ -332,7 +327,7 @@ typedef struct {
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
     ngx_http_vlm_documents_t      documents;
 
-    ngx_atomic_t                  in_flight[NGX_HTTP_VLM_WORKS];
+    volatile uint64_t             in_flight[VLM_SUSPECTS_FLIGHT];
     vlm_suspect_t                 suspects[VLM_SUSPECTS];
 
     ngx_atomic_t                  http_used;   /* of http_memory, in the

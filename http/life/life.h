@@ -184,8 +184,6 @@ void ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng);
 /* any thread */
 
 uint64_t ngx_http_vlm_poison_hash(const u_char *data, size_t len);
-ngx_uint_t ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng,
-    uint64_t hash);
 void ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);
 

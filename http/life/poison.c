@@ -24,33 +24,14 @@ ngx_http_vlm_poison_hash(const u_char *data, size_t len)
 }
 
 
-ngx_uint_t
-ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng, uint64_t hash)
-{
-    return vlm_suspects_known(eng->zone->suspects, hash, ngx_current_msec);
-}
-
-
 /* the prompt is made next: from here on the request may crash the worker */
 
 void
 ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_uint_t     i;
-    ngx_atomic_t  *works;
-
-    if (ctx->hash == 0 || ctx->place.in_flight) {
-        return;
-    }
-
-    works = ctx->engine->zone->in_flight;
-
-    for (i = 0; i < NGX_HTTP_VLM_WORKS; i++) {
-
-        if (works[i] == 0 && ngx_atomic_cmp_set(&works[i], 0, ctx->hash)) {
-            ctx->place.in_flight = i + 1;
-            return;
-        }
+    if (ctx->hash && !ctx->place.in_flight) {
+        ctx->place.in_flight = vlm_suspects_begin(ctx->engine->zone->in_flight,
+                                                  ctx->hash);
     }
 }
 
@@ -60,7 +41,7 @@ ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx)
 {
-    ctx->engine->zone->in_flight[ctx->place.in_flight - 1] = 0;
+    vlm_suspects_end(ctx->engine->zone->in_flight, ctx->place.in_flight);
     ctx->place.in_flight = 0;
 
     if (ctx->out.answered) {
@@ -72,18 +53,6 @@ ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
 {
-    uint64_t             hash;
-    ngx_uint_t           i;
-    ngx_http_vlm_shm_t  *shm;
-
-    shm = eng->zone;
-
-    for (i = 0; i < NGX_HTTP_VLM_WORKS; i++) {
-        hash = shm->in_flight[i];
-        shm->in_flight[i] = 0;
-
-        if (hash) {
-            vlm_suspects_add(shm->suspects, hash, ngx_current_msec);
-        }
-    }
+    vlm_suspects_death(eng->zone->suspects, eng->zone->in_flight,
+                       ngx_current_msec);
 }

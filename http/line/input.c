@@ -22,7 +22,9 @@ ngx_http_vlm_input_read(ngx_http_vlm_ctx_t *ctx)
 
     ctx->hash = ngx_http_vlm_poison_hash(ctx->body.data, ctx->body.len);
 
-    if (ngx_http_vlm_poison_known(ctx->engine, ctx->hash)) {
+    if (vlm_suspects_known(ctx->engine->zone->suspects, ctx->hash,
+                           ngx_current_msec))
+    {
         ctx->refusal = NGX_HTTP_VLM_POISON;
         (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
                                       "request_not_repeated", "The model's "

@@ -70,3 +70,48 @@ vlm_suspects_clear(vlm_suspect_t s[VLM_SUSPECTS], uint64_t hash)
         s[i].hash = 0;
     }
 }
+
+
+size_t
+vlm_suspects_begin(volatile uint64_t flight[VLM_SUSPECTS_FLIGHT], uint64_t hash)
+{
+    size_t    i;
+    uint64_t  none;
+
+    for (i = 0; i < VLM_SUSPECTS_FLIGHT; i++) {
+        none = 0;
+
+        if (__atomic_compare_exchange_n(&flight[i], &none, hash, 0, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+        {
+            return i + 1;
+        }
+    }
+
+    return 0;
+}
+
+
+void
+vlm_suspects_end(volatile uint64_t flight[VLM_SUSPECTS_FLIGHT], size_t place)
+{
+    flight[place - 1] = 0;
+}
+
+
+void
+vlm_suspects_death(vlm_suspect_t s[VLM_SUSPECTS], volatile uint64_t flight[VLM_SUSPECTS_FLIGHT],
+                   uint64_t now)
+{
+    size_t    i;
+    uint64_t  hash;
+
+    for (i = 0; i < VLM_SUSPECTS_FLIGHT; i++) {
+        hash = flight[i];
+        flight[i] = 0;
+
+        if (hash != 0) {
+            vlm_suspects_add(s, hash, now);
+        }
+    }
+}

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define VLM_SUSPECTS         64        /* that are recorded */
+#define VLM_SUSPECTS_FLIGHT  64        /* requests in flight */
 #define VLM_SUSPECTS_DEATHS  2
 #define VLM_SUSPECTS_TIME    (3600 * 1000)     /* ms */
 
@@ -21,6 +22,19 @@ typedef struct {
     volatile uint64_t  when;           /* ms, of the last death */
     volatile uint64_t  deaths;
 } vlm_suspect_t;
+
+/*
+ * Requests in flight, by their hashes; 0 is a free place.  Any thread of any process: takes a place
+ * and returns its number, from 1; 0: none is free, and the request goes on unrecorded.
+ */
+size_t vlm_suspects_begin(volatile uint64_t flight[VLM_SUSPECTS_FLIGHT], uint64_t hash);
+
+/* The request of that place, from 1, has ended, and its worker lives. */
+void vlm_suspects_end(volatile uint64_t flight[VLM_SUSPECTS_FLIGHT], size_t place);
+
+/* Their worker has died: counts that against each of them, and frees their places. */
+void vlm_suspects_death(vlm_suspect_t s[VLM_SUSPECTS],
+                        volatile uint64_t flight[VLM_SUSPECTS_FLIGHT], uint64_t now);
 
 /* A worker has died with this request.  Several with one hash at a time are one death; without a
    free place the entry that is the oldest is replaced. */

@@ -83,6 +83,47 @@ the_oldest_entry_gives_its_place(void **state)
 }
 
 
+static void
+a_death_counts_against_the_requests_in_flight(void **state)
+{
+    volatile uint64_t  flight[VLM_SUSPECTS_FLIGHT] = { 0 };
+
+    (void) state;
+
+    memset(s, 0, sizeof(s));
+
+    assert_int_equal(vlm_suspects_begin(flight, 7), 1);
+    assert_int_equal(vlm_suspects_begin(flight, 8), 2);
+    vlm_suspects_end(flight, 1);
+    vlm_suspects_death(s, flight, NOW);
+
+    assert_int_equal(vlm_suspects_begin(flight, 8), 1);
+    assert_int_equal(vlm_suspects_begin(flight, 7), 2);
+    vlm_suspects_death(s, flight, NOW + 10);
+
+    assert_true(vlm_suspects_known(s, 8, NOW + 10));
+    assert_false(vlm_suspects_known(s, 7, NOW + 10));
+}
+
+
+static void
+a_request_without_a_free_place_goes_on(void **state)
+{
+    size_t             i;
+    volatile uint64_t  flight[VLM_SUSPECTS_FLIGHT] = { 0 };
+
+    (void) state;
+
+    for (i = 1; i <= VLM_SUSPECTS_FLIGHT; i++) {
+        assert_int_equal(vlm_suspects_begin(flight, i), i);
+    }
+
+    assert_int_equal(vlm_suspects_begin(flight, 100), 0);
+    vlm_suspects_end(flight, 3);
+    assert_int_equal(vlm_suspects_begin(flight, 100), 3);
+}
+
+
 int
 main(void)
 {
@@ -90,7 +131,9 @@ main(void)
         cmocka_unit_test(two_deaths_within_an_hour_are_enough),
         cmocka_unit_test(requests_with_one_body_are_one_death),
         cmocka_unit_test(an_answer_clears_the_deaths),
-        cmocka_unit_test(the_oldest_entry_gives_its_place)
+        cmocka_unit_test(the_oldest_entry_gives_its_place),
+        cmocka_unit_test(a_death_counts_against_the_requests_in_flight),
+        cmocka_unit_test(a_request_without_a_free_place_goes_on)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
