@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/losses.h"
+#include "base/rank.h"
 #include "base/suspects.h"
 #include "base/size.h"
 #include "base/utf8.h"
@@ -172,15 +173,8 @@ typedef struct {
 
 /* of a request */
 
-#define NGX_HTTP_VLM_PRIORITY      10      /* and -10 */
-#define NGX_HTTP_VLM_SALT  20                  /* bytes, of a hash */
-
 typedef struct {
-    ngx_int_t                     priority;
-    uint64_t                      key;         /* of its client, 0: alone */
-    u_char                        salt[NGX_HTTP_VLM_SALT];
-    ngx_uint_t                    salted;
-
+    vlm_rank_t                    given;       /* by the directives */
     int64_t                       start;       /* on the queue's clock */
     int64_t                       value;       /* start, less the priority's
                                                   worth */

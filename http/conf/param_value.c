@@ -302,7 +302,7 @@ ngx_http_vlm_param_priority(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 
     if (cv->lengths == NULL && ngx_strcmp(value->data, "0") != 0
         && ngx_strcmp(value->data, "normal") != 0
-        && ngx_http_vlm_order_priority(&cv->value) == 0)
+        && vlm_rank_priority((char *) cv->value.data, cv->value.len) == 0)
     {
         ngx_conf_log_error(NGX_LOG_WARN, ctx->cf, 0, ctx->row->error,
                            &cv->value);

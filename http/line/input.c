@@ -172,11 +172,11 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const vlm_video_t *video,
     vlm_stop_t              stop;
     vlm_picture_t          *picture;
     vlm_picture_info_t      info;
-    ngx_http_vlm_rank_t    *rank;
+    vlm_rank_t             *rank;
     ngx_http_vlm_engine_t  *eng;
 
     eng = ctx->engine;
-    rank = &ctx->place.rank;
+    rank = &ctx->place.rank.given;
     err = &ctx->error.err;
 
     stop.stop = ngx_http_vlm_input_stop;

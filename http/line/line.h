@@ -127,10 +127,6 @@ void ngx_http_vlm_queue_free(void *data);
 
 /* ---- order.c: choice of the next prompt ---------------------------------- */
 
-/* a level's number; NGX_ERROR: the value is none */
-
-ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
-
 void ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng);
 
 /* may a request's rank still change after it was set? */

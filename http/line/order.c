@@ -31,7 +31,7 @@
 /* ms, of a request's priority */
 
 #define ngx_http_vlm_order_worth(ctx)                                         \
-    ((ctx)->place.rank.priority                                               \
+    ((ctx)->place.rank.given.priority                                         \
      * (int64_t) (ctx)->engine->conf.rank.priority_age)
 
 
@@ -94,41 +94,6 @@ ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* "PRIORITY KEY SALT", from a worker of this server; the last may be "-" */
-
-static void
-ngx_http_vlm_order_parse(ngx_str_t *value, ngx_http_vlm_rank_t *rank)
-{
-    int                 n, priority;
-    char                salt[2 * NGX_HTTP_VLM_SALT + 1];
-    ngx_uint_t          i;
-    unsigned long long  key;
-
-    n = sscanf((char *) value->data, "%d %16llx %40[0-9a-f]", &priority, &key,
-               salt);
-
-    if (n < 2) {
-        return;
-    }
-
-    rank->key = key;
-
-    if (ngx_abs(priority) <= NGX_HTTP_VLM_PRIORITY) {
-        rank->priority = priority;
-    }
-
-    if (n < 3 || ngx_strlen(salt) != 2 * NGX_HTTP_VLM_SALT) {
-        return;
-    }
-
-    for (i = 0; i < NGX_HTTP_VLM_SALT; i++) {
-        rank->salt[i] = (u_char) ngx_hextoi((u_char *) salt + 2 * i, 2);
-    }
-
-    rank->salted = 1;
-}
-
-
 ngx_int_t
 ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
 {
@@ -147,7 +112,7 @@ ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
     h = ngx_http_vlm_header(r, "x-vlm-line");
 
     if (h) {
-        ngx_http_vlm_order_parse(&h->value, &ctx->place.rank);
+        vlm_rank_read(&ctx->place.rank.given, (char *) h->value.data);
     }
 
     return NGX_OK;
@@ -158,7 +123,6 @@ ngx_int_t
 ngx_http_vlm_order_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                 *p;
     ngx_http_vlm_rank_t     rank;
     ngx_http_vlm_engine_t  *eng;
 
@@ -173,26 +137,13 @@ ngx_http_vlm_order_variable(ngx_http_request_t *r,
 
     ngx_memzero(&rank, sizeof(ngx_http_vlm_rank_t));
 
-    p = ngx_pnalloc(r->pool, NGX_INT_T_LEN + 1 + 16 + 1
-                             + 2 * NGX_HTTP_VLM_SALT);
+    v->data = ngx_pnalloc(r->pool, VLM_RANK_TEXT);
 
-    if (p == NULL || ngx_http_vlm_order_value(r, eng, &rank) != NGX_OK)
-    {
+    if (v->data == NULL || ngx_http_vlm_order_value(r, eng, &rank) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    v->data = p;
-
-    p = ngx_sprintf(p, "%i %016xL ", rank.priority, rank.key);
-
-    if (rank.salted) {
-        p = ngx_hex_dump(p, rank.salt, NGX_HTTP_VLM_SALT);
-
-    } else {
-        *p++ = '-';
-    }
-
-    v->len = p - v->data;
+    v->len = vlm_rank_write(&rank.given, (char *) v->data);
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
@@ -224,7 +175,7 @@ ngx_int_t
 ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_rank_t *rank)
 {
-    u_char                     hash[NGX_HTTP_VLM_SALT];
+    u_char                     hash[VLM_RANK_SALT];
     ngx_str_t                  value;
     ngx_http_vlm_rank_conf_t  *conf;
 
@@ -235,7 +186,8 @@ ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
             return NGX_ERROR;
         }
 
-        rank->priority = ngx_http_vlm_order_priority(&value);
+        rank->given.priority = vlm_rank_priority((char *) value.data,
+                                                 value.len);
     }
 
     if (conf->fair) {
@@ -244,7 +196,7 @@ ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         }
 
         if (ngx_http_vlm_order_hash(&value, hash)) {
-            ngx_memcpy(&rank->key, hash, sizeof(uint64_t));
+            ngx_memcpy(&rank->given.key, hash, sizeof(uint64_t));
         }
     }
 
@@ -253,7 +205,8 @@ ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
             return NGX_ERROR;
         }
 
-        rank->salted = ngx_http_vlm_order_hash(&value, rank->salt);
+        rank->given.salted = ngx_http_vlm_order_hash(&value,
+                                                     rank->given.salt);
     }
 
     return NGX_OK;
@@ -267,50 +220,11 @@ ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank)
 
     salt = 0;
 
-    if (rank->salted) {
-        ngx_memcpy(&salt, rank->salt, sizeof(uint64_t));
+    if (rank->given.salted) {
+        ngx_memcpy(&salt, rank->given.salt, sizeof(uint64_t));
     }
 
     return salt;
-}
-
-
-/* an invalid priority is the default one; one out of range is the nearest */
-
-ngx_int_t
-ngx_http_vlm_order_priority(ngx_str_t *value)
-{
-    size_t      i;
-    ngx_int_t   n;
-    ngx_uint_t  minus;
-
-    if (value->len == 4 && ngx_strncmp(value->data, "high", 4) == 0) {
-        return 1;
-    }
-
-    if (value->len == 3 && ngx_strncmp(value->data, "low", 3) == 0) {
-        return -1;
-    }
-
-    minus = value->len && value->data[0] == '-';
-
-    for (i = minus; i < value->len; i++) {
-        if (value->data[i] < '0' || value->data[i] > '9') {
-            return 0;
-        }
-    }
-
-    if (i == minus) {
-        return 0;
-    }
-
-    n = ngx_atoi(value->data + minus, value->len - minus);
-
-    if (n == NGX_ERROR || n > NGX_HTTP_VLM_PRIORITY) {
-        n = NGX_HTTP_VLM_PRIORITY;
-    }
-
-    return minus ? -n : n;
 }
 
 
@@ -370,8 +284,9 @@ ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
     rank = &ctx->place.rank;
     conf = &ctx->engine->conf;
 
-    if (rank->key && rank->client == NULL) {
-        rank->client = ngx_http_vlm_order_client(ctx->engine, rank->key, 1);
+    if (rank->given.key && rank->client == NULL) {
+        rank->client = ngx_http_vlm_order_client(ctx->engine, rank->given.key,
+                                                 1);
 
         if (rank->client == NULL) {
             return NGX_ERROR;
@@ -402,8 +317,8 @@ ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_ctx_t *other)
     rank = &ctx->place.rank;
     client = rank->client;
 
-    if (client == NULL && rank->key) {
-        client = ngx_http_vlm_order_client(ctx->engine, rank->key, 0);
+    if (client == NULL && rank->given.key) {
+        client = ngx_http_vlm_order_client(ctx->engine, rank->given.key, 0);
     }
 
     return ngx_http_vlm_order_start(ctx->engine, client)

@@ -380,9 +380,9 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 
     ctx->dialect->prompt(ctx);
 
-    if (ctx->prompt && ctx->place.rank.salted) {
-        vlm_prompt_salt(ctx->prompt, ctx->place.rank.salt,
-                        sizeof(ctx->place.rank.salt));
+    if (ctx->prompt && ctx->place.rank.given.salted) {
+        vlm_prompt_salt(ctx->prompt, ctx->place.rank.given.salt,
+                        VLM_RANK_SALT);
     }
 
     ngx_http_vlm_prepare_adapt(ctx);
