@@ -107,14 +107,6 @@ ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
 }
 
 
-static ngx_uint_t
-ngx_http_vlm_cors_equal(ngx_table_elt_t *h, const char *text)
-{
-    return h && h->value.len == ngx_strlen(text)
-           && ngx_strncmp(h->value.data, text, h->value.len) == 0;
-}
-
-
 /* is this the origin of the server itself, as the client has addressed it? */
 
 static ngx_uint_t
@@ -132,11 +124,7 @@ ngx_http_vlm_cors_own(ngx_http_request_t *r, ngx_str_t *origin)
 }
 
 
-/*
- * Does a page of another origin send the request, as far as the browser says?
- * A link that a person follows does not count as such, nor a typed address;
- * programs other than browsers do not send these headers.
- */
+/* programs other than browsers do not send these headers */
 
 static ngx_uint_t
 ngx_http_vlm_cors_foreign(ngx_http_request_t *r, ngx_table_elt_t *origin)
@@ -149,16 +137,11 @@ ngx_http_vlm_cors_foreign(ngx_http_request_t *r, ngx_table_elt_t *origin)
         return origin && !ngx_http_vlm_cors_own(r, &origin->value);
     }
 
-    if (!ngx_http_vlm_cors_equal(site, "cross-site")
-        && !ngx_http_vlm_cors_equal(site, "same-site"))
-    {
-        return 0;
-    }
-
     mode = ngx_http_vlm_header(r, "sec-fetch-mode");
 
-    return !ngx_http_vlm_cors_equal(mode, "navigate")
-           || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD));
+    return vlm_origin_foreign((char *) site->value.data,
+                              mode ? (char *) mode->value.data : NULL,
+                              (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) != 0);
 }
 
 

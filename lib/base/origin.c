@@ -72,3 +72,11 @@ vlm_origin_own(const char *origin, size_t bytes, const char *host, size_t len)
     return bytes == len && strncasecmp(origin, host, len) == 0
            && n[0] == n[1] && strncmp(port[0], port[1], n[0]) == 0;
 }
+
+
+int
+vlm_origin_foreign(const char *site, const char *mode, int safe)
+{
+    return (strcmp(site, "cross-site") == 0 || strcmp(site, "same-site") == 0)
+           && !(safe && mode != NULL && strcmp(mode, "navigate") == 0);
+}

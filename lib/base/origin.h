@@ -18,4 +18,11 @@ int vlm_origin_is(const char *text, size_t bytes, const char *origin, size_t len
  */
 int vlm_origin_own(const char *origin, size_t bytes, const char *host, size_t len);
 
+/*
+ * Does a page of another origin send the request, as its browser says by Sec-Fetch-Site and
+ * Sec-Fetch-Mode?  mode: NULL, if that was not sent.  safe: the method is GET or HEAD; such a
+ * request of a person who follows a link, or types an address, does not count.
+ */
+int vlm_origin_foreign(const char *site, const char *mode, int safe);
+
 #endif

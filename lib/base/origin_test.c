@@ -77,13 +77,30 @@ the_servers_own_origin_is_the_one_that_was_addressed(void **state)
 }
 
 
+static void
+a_browser_says_that_a_page_of_another_origin_asks(void **state)
+{
+    (void) state;
+
+    assert_true(vlm_origin_foreign("cross-site", "cors", 1));
+    assert_true(vlm_origin_foreign("same-site", "no-cors", 0));
+    assert_true(vlm_origin_foreign("cross-site", NULL, 1));
+    assert_true(vlm_origin_foreign("cross-site", "navigate", 0));
+    assert_false(vlm_origin_foreign("cross-site", "navigate", 1));
+    assert_false(vlm_origin_foreign("same-origin", "cors", 0));
+    assert_false(vlm_origin_foreign("none", "navigate", 1));
+    assert_false(vlm_origin_foreign("", NULL, 0));
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(an_origin_has_a_scheme_and_a_host_but_no_path),
         cmocka_unit_test(a_page_has_the_origin_of_its_url),
-        cmocka_unit_test(the_servers_own_origin_is_the_one_that_was_addressed)
+        cmocka_unit_test(the_servers_own_origin_is_the_one_that_was_addressed),
+        cmocka_unit_test(a_browser_says_that_a_page_of_another_origin_asks)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
