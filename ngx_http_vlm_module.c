@@ -8,10 +8,8 @@
 #include "http/conf/conf.h"
 
 
-static ngx_int_t ngx_http_vlm_preconfiguration(ngx_conf_t *cf);
 static ngx_int_t ngx_http_vlm_postconfiguration(ngx_conf_t *cf);
 static void *ngx_http_vlm_create_main_conf(ngx_conf_t *cf);
-static char *ngx_http_vlm_init_main_conf(ngx_conf_t *cf, void *conf);
 static void *ngx_http_vlm_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_vlm_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
@@ -61,11 +59,11 @@ static ngx_command_t  ngx_http_vlm_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_vlm_module_ctx = {
-    ngx_http_vlm_preconfiguration,         /* preconfiguration */
+    ngx_http_vlm_add_variables,            /* preconfiguration */
     ngx_http_vlm_postconfiguration,        /* postconfiguration */
 
     ngx_http_vlm_create_main_conf,         /* create main configuration */
-    ngx_http_vlm_init_main_conf,           /* init main configuration */
+    ngx_http_vlm_engines_check,            /* init main configuration */
 
     NULL,                                  /* create server configuration */
     NULL,                                  /* merge server configuration */
@@ -89,13 +87,6 @@ ngx_module_t  ngx_http_vlm_module = {
     NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
 };
-
-
-static ngx_int_t
-ngx_http_vlm_preconfiguration(ngx_conf_t *cf)
-{
-    return ngx_http_vlm_add_variables(cf);
-}
 
 
 static ngx_int_t
@@ -145,13 +136,6 @@ ngx_http_vlm_create_main_conf(ngx_conf_t *cf)
     }
 
     return mcf;
-}
-
-
-static char *
-ngx_http_vlm_init_main_conf(ngx_conf_t *cf, void *conf)
-{
-    return ngx_http_vlm_engines_check(cf, conf);
 }
 
 

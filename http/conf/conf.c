@@ -612,8 +612,10 @@ ngx_http_vlm_passed_check(ngx_conf_t *cf, ngx_http_vlm_passed_t *passed,
 
 
 char *
-ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
+ngx_http_vlm_engines_check(ngx_conf_t *cf, void *conf)
 {
+    ngx_http_vlm_main_conf_t *mcf = conf;
+
     ngx_uint_t               i, j, k;
     ngx_http_vlm_engine_t  **eng;
     ngx_http_vlm_passed_t   *passed;

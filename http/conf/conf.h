@@ -34,7 +34,7 @@ char *ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /* at the end of http { }: engines that are not defined, or not used */
 
-char *ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf);
+char *ngx_http_vlm_engines_check(ngx_conf_t *cf, void *conf);
 
 char *ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
