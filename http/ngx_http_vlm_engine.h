@@ -433,7 +433,7 @@ typedef struct {
 typedef struct {
     vlm_t                        *vlm;         /* from the step "open" on */
     vlm_t                        *new_vlm;     /* the thread's */
-    ngx_thread_task_t            *task;
+    ngx_thread_task_t             task;
     ngx_http_vlm_step_e           step;
     int                           step_rc;     /* of the last step */
     vlm_err_t                     step_err;
@@ -442,7 +442,6 @@ typedef struct {
                                                   ngx_log_t *log);
     ngx_connection_t             *events;      /* vlm_fd() */
     ngx_connection_t             *listener;    /* of the hop: socket.c */
-    ngx_event_t                   sweep;
     ngx_http_vlm_reading_t       *reading;     /* NULL: documents are off */
     ngx_http_vlm_encoding_t      *encoding;    /* NULL: no retrieval hybrid */
     ngx_event_t                   heartbeat;
@@ -476,7 +475,8 @@ typedef struct {
     unsigned                      loaded:1;
     unsigned                      failed:1;
     unsigned                      stopped:1;   /* by an exit, not loaded */
-    unsigned                      closed:1;    /* or about to be */
+    unsigned                      closed:1;    /* or about to be, or never
+                                                  opened */
     unsigned                      released:1;  /* the model, in an exit */
     unsigned                      on_cpu:1;    /* though a GPU was planned */
     unsigned                      fallback:1;  /* so for a while */
@@ -548,6 +548,20 @@ struct ngx_http_vlm_engine_s {
 
 #define ngx_http_vlm_copy(array, text)                                        \
     (void) ngx_cpystrn((u_char *) (array), (u_char *) (text), sizeof(array))
+
+
+/* an event that handler(ev) gets with ev->data = d; and a task that a thread
+   runs as run(d, log), after which the loop calls done(ev) in the same way */
+
+#define ngx_http_vlm_event_init(ev, h, d, l)                                  \
+    do { (ev)->handler = h; (ev)->data = d; (ev)->log = l; } while (0)
+
+#define ngx_http_vlm_task_init(task, run, done, d, l)                         \
+    do {                                                                      \
+        (task)->handler = run;                                                \
+        (task)->ctx = d;                                                      \
+        ngx_http_vlm_event_init(&(task)->event, done, d, l);                  \
+    } while (0)
 
 
 /* deletes a timer that may be set */

@@ -40,7 +40,7 @@ typedef enum {
 struct ngx_http_vlm_encoding_s {
     ngx_http_vlm_engine_t        *engine;
     ngx_event_t                   timer;
-    ngx_thread_task_t            *task;
+    ngx_thread_task_t             task;
     ngx_http_vlm_encoding_step_e  step;
     ngx_uint_t                    idle;        /* all pieces have vectors */
     ngx_atomic_uint_t             ended;       /* readings, as in the zone, when
@@ -242,7 +242,7 @@ ngx_http_vlm_encoding_post(ngx_http_vlm_encoding_t *e,
     e->idle = 0;
     e->ended = e->engine->zone->documents.ended;
 
-    (void) ngx_thread_task_post(e->engine->prepares, e->task);
+    (void) ngx_thread_task_post(e->engine->prepares, &e->task);
 }
 
 
@@ -450,7 +450,7 @@ ngx_http_vlm_encoding_timer(ngx_event_t *ev)
         ngx_http_vlm_encoding_share(e);
     }
 
-    if (!e->task->event.active) {
+    if (!e->task.event.active) {
 
         if (ngx_http_vlm_reading_stops(NULL)) {
             ngx_http_vlm_encoding_leave(e);
@@ -482,24 +482,15 @@ ngx_http_vlm_encoding_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         return;
     }
 
-    e->task = ngx_thread_task_alloc(cycle->pool, 0);
-    if (e->task == NULL) {
-        return;
-    }
-
     e->engine = eng;
 
-    e->task->ctx = e;
-    e->task->handler = ngx_http_vlm_encoding_task;
-    e->task->event.handler = ngx_http_vlm_encoding_done;
-    e->task->event.data = e;
-    e->task->event.log = cycle->log;
+    ngx_http_vlm_task_init(&e->task, ngx_http_vlm_encoding_task,
+                           ngx_http_vlm_encoding_done, e, cycle->log);
+    ngx_http_vlm_event_init(&e->timer, ngx_http_vlm_encoding_timer, e,
+                            cycle->log);
 
     /* the timer does not delay a worker's exit */
 
-    e->timer.handler = ngx_http_vlm_encoding_timer;
-    e->timer.data = e;
-    e->timer.log = cycle->log;
     e->timer.cancelable = 1;
 
     eng->life.encoding = e;

@@ -421,10 +421,8 @@ ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
         look = task->ctx;
         look->engine = eng;
 
-        task->handler = ngx_http_vlm_lock_look;
-        task->event.handler = ngx_http_vlm_lock_looked;
-        task->event.data = look;
-        task->event.log = eng->log;
+        ngx_http_vlm_task_init(task, ngx_http_vlm_lock_look,
+                               ngx_http_vlm_lock_looked, look, eng->log);
 
         eng->life.lock_task = task;
     }

@@ -16,6 +16,8 @@
 
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
+    ngx_event_t                   timer;
+    ngx_thread_task_t             task;
     int                           rc;
     vlm_store_err_t               err;
     vlm_store_swept_t             swept;
@@ -25,17 +27,13 @@ typedef struct {
 static void
 ngx_http_vlm_sweep_timer(ngx_event_t *ev)
 {
-    ngx_thread_task_t     *task;
-    ngx_http_vlm_sweep_t  *sw;
-
-    task = ev->data;
-    sw = task->ctx;
+    ngx_http_vlm_sweep_t *sw = ev->data;
 
     if (ngx_exiting || ngx_terminate || ngx_quit) {
         return;
     }
 
-    if (ngx_thread_task_post(sw->engine->threads, task) != NGX_OK) {
+    if (ngx_thread_task_post(sw->engine->threads, &sw->task) != NGX_OK) {
         ngx_add_timer(ev, NGX_HTTP_VLM_SWEEP_NEXT);
     }
 }
@@ -87,9 +85,9 @@ ngx_http_vlm_sweep_done(ngx_event_t *ev)
     }
 
     if (!ngx_exiting) {
-        ngx_add_timer(&eng->life.sweep, sw->rc == VLM_STORE_OK && swept->more
-                                        ? NGX_HTTP_VLM_SWEEP_MORE
-                                        : NGX_HTTP_VLM_SWEEP_NEXT);
+        ngx_add_timer(&sw->timer, sw->rc == VLM_STORE_OK && swept->more
+                                  ? NGX_HTTP_VLM_SWEEP_MORE
+                                  : NGX_HTTP_VLM_SWEEP_NEXT);
     }
 }
 
@@ -97,7 +95,6 @@ ngx_http_vlm_sweep_done(ngx_event_t *ev)
 void
 ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
-    ngx_thread_task_t     *task;
     ngx_http_vlm_sweep_t  *sw;
 
     if (eng->store == NULL
@@ -106,25 +103,21 @@ ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         return;
     }
 
-    task = ngx_thread_task_alloc(cycle->pool, sizeof(ngx_http_vlm_sweep_t));
-    if (task == NULL) {
+    sw = ngx_pcalloc(cycle->pool, sizeof(ngx_http_vlm_sweep_t));
+    if (sw == NULL) {
         return;
     }
 
-    sw = task->ctx;
     sw->engine = eng;
 
-    task->handler = ngx_http_vlm_sweep_run;
-    task->event.handler = ngx_http_vlm_sweep_done;
-    task->event.data = sw;
-    task->event.log = cycle->log;
+    ngx_http_vlm_task_init(&sw->task, ngx_http_vlm_sweep_run,
+                           ngx_http_vlm_sweep_done, sw, cycle->log);
+    ngx_http_vlm_event_init(&sw->timer, ngx_http_vlm_sweep_timer, sw,
+                            cycle->log);
 
     /* the timer does not delay a worker's exit */
 
-    eng->life.sweep.handler = ngx_http_vlm_sweep_timer;
-    eng->life.sweep.data = task;
-    eng->life.sweep.log = cycle->log;
-    eng->life.sweep.cancelable = 1;
+    sw->timer.cancelable = 1;
 
-    ngx_add_timer(&eng->life.sweep, NGX_HTTP_VLM_SWEEP_FIRST);
+    ngx_add_timer(&sw->timer, NGX_HTTP_VLM_SWEEP_FIRST);
 }

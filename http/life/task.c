@@ -72,7 +72,7 @@ ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng, ngx_http_vlm_step_e step)
     eng->life.step = step;
     ngx_memzero(&eng->life.step_err, sizeof(vlm_err_t));
 
-    if (ngx_thread_task_post(eng->pool, eng->life.task) != NGX_OK) {
+    if (ngx_thread_task_post(eng->pool, &eng->life.task) != NGX_OK) {
         ngx_http_vlm_engine_fail(eng, "the engine's task was not taken by "
                                       "its thread pool");
     }
@@ -249,10 +249,8 @@ ngx_http_vlm_engine_kill(ngx_event_t *ev)
 static void
 ngx_http_vlm_engine_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
 {
-    eng->life.exit_event.handler = ngx_http_vlm_engine_kill;
-    eng->life.exit_event.data = eng;
-    eng->life.exit_event.log = eng->log;
-
+    ngx_http_vlm_event_init(&eng->life.exit_event, ngx_http_vlm_engine_kill,
+                            eng, eng->log);
     ngx_add_timer(&eng->life.exit_event, ms);
 }
 
@@ -450,9 +448,7 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
 
     ngx_http_vlm_zone_queue(eng);
 
-    if (eng->life.closed || eng->life.task == NULL
-        || eng->life.task->event.active)
-    {
+    if (eng->life.closed || eng->life.task.event.active) {
         return;
     }
 
@@ -497,10 +493,17 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     eng->conf.vlm.stop = ngx_http_vlm_engine_stopping;
     eng->conf.vlm.data = eng;
 
-    eng->line.next.handler = ngx_http_vlm_engine_next;
-    eng->line.next.data = eng;
-    eng->line.next.log = cycle->log;
+    ngx_http_vlm_event_init(&eng->line.next, ngx_http_vlm_engine_next, eng,
+                            cycle->log);
+    ngx_http_vlm_event_init(&eng->life.heartbeat, ngx_http_vlm_engine_beat, eng,
+                            cycle->log);
+    ngx_http_vlm_task_init(&eng->life.task, ngx_http_vlm_engine_task,
+                           ngx_http_vlm_engine_done, eng, cycle->log);
+
+    /* must not keep a graceful exit from ending */
+
     eng->line.next.cancelable = 1;
+    eng->life.heartbeat.cancelable = 1;
 
     eng->life.standby = ngx_http_vlm_zone_standby(eng);
 
@@ -516,33 +519,14 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         ngx_http_vlm_engine_lead(eng);
     }
 
-    /* must not keep a graceful exit from ending */
-
-    eng->life.heartbeat.handler = ngx_http_vlm_engine_beat;
-    eng->life.heartbeat.data = eng;
-    eng->life.heartbeat.log = cycle->log;
-    eng->life.heartbeat.cancelable = 1;
-
     ngx_add_timer(&eng->life.heartbeat, NGX_HTTP_VLM_BEAT);
     ngx_http_vlm_watch_start(eng);
 
     if (eng->life.reason.code != VLM_OK) {
+        eng->life.closed = 1;
         ngx_http_vlm_engine_fail(eng, eng->life.reason.text);
         return;
     }
-
-    eng->life.task = ngx_thread_task_alloc(cycle->pool, 0);
-
-    if (eng->life.task == NULL) {
-        ngx_http_vlm_engine_fail(eng, "no memory for the engine's task");
-        return;
-    }
-
-    eng->life.task->ctx = eng;
-    eng->life.task->handler = ngx_http_vlm_engine_task;
-    eng->life.task->event.handler = ngx_http_vlm_engine_done;
-    eng->life.task->event.data = eng;
-    eng->life.task->event.log = cycle->log;
 
     ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_OPEN);
 }
@@ -631,7 +615,7 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng)
 {
-    if (!eng->life.task->event.active) {
+    if (!eng->life.task.event.active) {
         ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_RUN);
     }
 }

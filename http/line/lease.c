@@ -20,41 +20,43 @@
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
     ngx_pool_t                   *pool;
-    vlm_store_place_t            *places;
-    ngx_uint_t                    n;
+    ngx_thread_task_t             task;
+    ngx_array_t                   places;      /* vlm_store_place_t */
     ngx_uint_t                    failed;      /* health names an error */
     ngx_uint_t                    usable;      /* again */
 } ngx_http_vlm_lease_t;
 
 
-/* a task of no request, with a pool that it is in; NULL: no memory */
+/* work of no request, with a pool that it is in; NULL: no memory */
 
-static ngx_thread_task_t *
-ngx_http_vlm_lease_task(ngx_http_vlm_engine_t *eng)
+static ngx_http_vlm_lease_t *
+ngx_http_vlm_lease_work(ngx_http_vlm_engine_t *eng,
+    void (*run)(void *data, ngx_log_t *log), ngx_event_handler_pt done)
 {
     ngx_pool_t            *pool;
-    ngx_thread_task_t     *task;
     ngx_http_vlm_lease_t  *lease;
 
-    pool = ngx_create_pool(1024, eng->log);
+    pool = ngx_create_pool(2048, eng->log);
     if (pool == NULL) {
         return NULL;
     }
 
-    task = ngx_thread_task_alloc(pool, sizeof(ngx_http_vlm_lease_t));
-    if (task == NULL) {
+    lease = ngx_pcalloc(pool, sizeof(ngx_http_vlm_lease_t));
+
+    if (lease == NULL
+        || ngx_array_init(&lease->places, pool, 1, sizeof(vlm_store_place_t))
+           != NGX_OK)
+    {
         ngx_destroy_pool(pool);
         return NULL;
     }
 
-    lease = task->ctx;
     lease->engine = eng;
     lease->pool = pool;
 
-    task->event.data = lease;
-    task->event.log = eng->log;
+    ngx_http_vlm_task_init(&lease->task, run, done, lease, eng->log);
 
-    return task;
+    return lease;
 }
 
 
@@ -66,13 +68,13 @@ ngx_http_vlm_lease_copy(ngx_http_vlm_lease_t *lease, ngx_http_vlm_ctx_t *ctx)
     char               *p;
     vlm_store_place_t  *place;
 
-    p = ngx_pnalloc(lease->pool, ctx->place.session.len
-                                 + sizeof(ctx->place.lease.token));
+    place = ngx_array_push(&lease->places);
+    p = place ? ngx_pnalloc(lease->pool, ctx->place.session.len
+                                         + sizeof(ctx->place.lease.token))
+              : NULL;
     if (p == NULL) {
         return NGX_ERROR;
     }
-
-    place = &lease->places[lease->n++];
 
     place->session.data = p;
     place->session.len = ctx->place.session.len;
@@ -88,6 +90,15 @@ ngx_http_vlm_lease_copy(ngx_http_vlm_lease_t *lease, ngx_http_vlm_ctx_t *ctx)
 
 
 static void
+ngx_http_vlm_lease_free(ngx_event_t *ev)
+{
+    ngx_http_vlm_lease_t *lease = ev->data;
+
+    ngx_destroy_pool(lease->pool);
+}
+
+
+static void
 ngx_http_vlm_lease_keep_run(void *data, ngx_log_t *log)
 {
     ngx_http_vlm_lease_t *lease = data;
@@ -96,8 +107,9 @@ ngx_http_vlm_lease_keep_run(void *data, ngx_log_t *log)
 
     st = lease->engine->store;
 
-    if (lease->n) {
-        (void) vlm_store_lease_keep(st, lease->places, lease->n, NULL);
+    if (lease->places.nelts) {
+        (void) vlm_store_lease_keep(st, lease->places.elts,
+                                    lease->places.nelts, NULL);
     }
 
     lease->usable = lease->failed
@@ -129,26 +141,11 @@ ngx_http_vlm_lease_keep_done(ngx_event_t *ev)
 static ngx_int_t
 ngx_http_vlm_lease_collect(ngx_http_vlm_lease_t *lease)
 {
-    ngx_uint_t              n;
     ngx_queue_t            *q;
     ngx_http_vlm_ctx_t     *ctx;
     ngx_http_vlm_engine_t  *eng;
 
     eng = lease->engine;
-    n = 0;
-
-    for (q = ngx_queue_head(&eng->line.requests);
-         q != ngx_queue_sentinel(&eng->line.requests);
-         q = ngx_queue_next(q))
-    {
-        n++;
-    }
-
-    lease->places = ngx_palloc(lease->pool, (n + 1)
-                                            * sizeof(vlm_store_place_t));
-    if (lease->places == NULL) {
-        return NGX_ERROR;
-    }
 
     for (q = ngx_queue_head(&eng->line.requests);
          q != ngx_queue_sentinel(&eng->line.requests);
@@ -172,23 +169,19 @@ ngx_http_vlm_lease_collect(ngx_http_vlm_lease_t *lease)
 static void
 ngx_http_vlm_lease_timer(ngx_event_t *ev)
 {
-    ngx_thread_task_t      *task;
     ngx_http_vlm_lease_t   *lease;
     ngx_http_vlm_engine_t  *eng;
 
     eng = ev->data;
 
-    task = ngx_http_vlm_lease_task(eng);
+    lease = ngx_http_vlm_lease_work(eng, ngx_http_vlm_lease_keep_run,
+                                    ngx_http_vlm_lease_keep_done);
 
-    if (task) {
-        lease = task->ctx;
+    if (lease) {
         lease->failed = eng->zone->store_reason[0] != '\0';
 
-        task->handler = ngx_http_vlm_lease_keep_run;
-        task->event.handler = ngx_http_vlm_lease_keep_done;
-
         if (ngx_http_vlm_lease_collect(lease) == NGX_OK
-            && ngx_thread_task_post(eng->threads, task) == NGX_OK)
+            && ngx_thread_task_post(eng->threads, &lease->task) == NGX_OK)
         {
             return;
         }
@@ -207,9 +200,8 @@ ngx_http_vlm_lease_init(ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    eng->line.keep.handler = ngx_http_vlm_lease_timer;
-    eng->line.keep.data = eng;
-    eng->line.keep.log = eng->log;
+    ngx_http_vlm_event_init(&eng->line.keep, ngx_http_vlm_lease_timer, eng,
+                            eng->log);
     eng->line.keep.cancelable = 1;
 
     ngx_add_timer(&eng->line.keep, NGX_HTTP_VLM_KEEP);
@@ -280,18 +272,12 @@ ngx_http_vlm_lease_leave_run(void *data, ngx_log_t *log)
 {
     ngx_http_vlm_lease_t *lease = data;
 
-    (void) vlm_store_lease_leave(lease->engine->store,
-                                 lease->places->session,
-                                 lease->places->token, NULL);
-}
+    vlm_store_place_t  *place;
 
+    place = lease->places.elts;
 
-static void
-ngx_http_vlm_lease_leave_done(ngx_event_t *ev)
-{
-    ngx_http_vlm_lease_t *lease = ev->data;
-
-    ngx_destroy_pool(lease->pool);
+    (void) vlm_store_lease_leave(lease->engine->store, place->session,
+                                 place->token, NULL);
 }
 
 
@@ -300,28 +286,19 @@ ngx_http_vlm_lease_leave_done(ngx_event_t *ev)
 void
 ngx_http_vlm_lease_leave(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_thread_task_t     *task;
     ngx_http_vlm_lease_t  *lease;
 
     if (ctx->place.lease.token[0] == '\0' || ctx->place.lease_left) {
         return;
     }
 
-    task = ngx_http_vlm_lease_task(ctx->engine);
-    if (task == NULL) {
-        return;
-    }
+    lease = ngx_http_vlm_lease_work(ctx->engine, ngx_http_vlm_lease_leave_run,
+                                    ngx_http_vlm_lease_free);
 
-    lease = task->ctx;
-
-    task->handler = ngx_http_vlm_lease_leave_run;
-    task->event.handler = ngx_http_vlm_lease_leave_done;
-
-    lease->places = ngx_palloc(lease->pool, sizeof(vlm_store_place_t));
-
-    if (lease->places == NULL
-        || ngx_http_vlm_lease_copy(lease, ctx) != NGX_OK
-        || ngx_thread_task_post(ctx->engine->threads, task) != NGX_OK)
+    if (lease
+        && (ngx_http_vlm_lease_copy(lease, ctx) != NGX_OK
+            || ngx_thread_task_post(ctx->engine->threads, &lease->task)
+               != NGX_OK))
     {
         ngx_destroy_pool(lease->pool);
     }

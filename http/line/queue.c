@@ -91,9 +91,8 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->timer.handler = ngx_http_vlm_queue_timer;
-    ctx->timer.data = ctx;
-    ctx->timer.log = r->connection->log;
+    ngx_http_vlm_event_init(&ctx->timer, ngx_http_vlm_queue_timer, ctx,
+                            r->connection->log);
 
     ngx_queue_insert_tail(&eng->line.requests, &ctx->place.all);
 

@@ -21,11 +21,11 @@
 
 typedef struct {
     ngx_http_request_t           *request;
-    ngx_http_vlm_engine_t        *engine;
     void                        (*run)(void *data);
     void                        (*always)(void *data);
     void                        (*done)(ngx_http_request_t *r, void *data);
     void                         *data;
+    ngx_thread_task_t             task;
     ngx_event_t                   hold;
 } ngx_http_vlm_thread_t;
 
@@ -92,32 +92,25 @@ ngx_http_vlm_thread(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     void (*run)(void *data), void (*always)(void *data),
     void (*done)(ngx_http_request_t *r, void *data), void *data)
 {
-    ngx_thread_task_t      *task;
     ngx_http_vlm_thread_t  *t;
 
-    task = ngx_thread_task_alloc(r->pool, sizeof(ngx_http_vlm_thread_t));
-    if (task == NULL) {
+    t = ngx_pcalloc(r->pool, sizeof(ngx_http_vlm_thread_t));
+    if (t == NULL) {
         return NGX_ERROR;
     }
 
-    t = task->ctx;
-
     t->request = r;
-    t->engine = eng;
     t->run = run;
     t->always = always;
     t->done = done;
     t->data = data;
 
-    t->hold.handler = ngx_http_vlm_thread_hold;
-    t->hold.log = r->connection->log;
+    ngx_http_vlm_event_init(&t->hold, ngx_http_vlm_thread_hold, t,
+                            r->connection->log);
+    ngx_http_vlm_task_init(&t->task, ngx_http_vlm_thread_run,
+                           ngx_http_vlm_thread_done, t, r->connection->log);
 
-    task->handler = ngx_http_vlm_thread_run;
-    task->event.handler = ngx_http_vlm_thread_done;
-    task->event.data = t;
-    task->event.log = r->connection->log;
-
-    if (ngx_thread_task_post(always ? eng->prepares : eng->threads, task)
+    if (ngx_thread_task_post(always ? eng->prepares : eng->threads, &t->task)
         != NGX_OK)
     {
         return NGX_ERROR;

@@ -68,9 +68,8 @@ ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_msec_int_t  ms;
 
-    ctx->out.position.handler = ngx_http_vlm_stream_position;
-    ctx->out.position.data = ctx;
-    ctx->out.position.log = ctx->request->connection->log;
+    ngx_http_vlm_event_init(&ctx->out.position, ngx_http_vlm_stream_position,
+                            ctx, ctx->request->connection->log);
 
     ms = ctx->times.arrived + NGX_HTTP_VLM_SILENT - ngx_current_msec;
 
