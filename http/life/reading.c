@@ -13,36 +13,23 @@
 
 #include "life.h"
 #include "base/clock.h"
-#include "document/read.h"
-#include "store/documents.h"
+#include "document/reading.h"
 
 
 #define NGX_HTTP_VLM_READING_LOOK   100        /* ms */
 #define NGX_HTTP_VLM_READING_AGAIN  2000       /* ms, after an error of the
                                                   store */
-#define NGX_HTTP_VLM_READING_REST   300        /* s, of a file that has taken
-                                                  all of its time */
-#define NGX_HTTP_VLM_READING_TELL   250000     /* us, between two commits of a
-                                                  reading's progress */
 
 
 /* a task, for one document at a time */
 
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
-    ngx_thread_task_t            *task;
+    ngx_thread_task_t             task;
     ngx_uint_t                    recover;     /* the store, first */
     ngx_uint_t                    took;        /* a document */
-    int                           rc;          /* of vlm_reader_run() */
-    uint64_t                      us;          /* from its spawn to its end */
-    uint64_t                      told;        /* us, its progress */
-    size_t                        pages;       /* that it read */
+    vlm_reading_t                 reading;     /* of it */
     vlm_store_err_t               stored;
-    vlm_document_t                doc;
-    vlm_read_t                    read;
-    vlm_err_t                     err;
-    vlm_err_t                     ocr;         /* why it was read without */
-    vlm_err_t                     denied;      /* files, to the reader */
 } ngx_http_vlm_reading_job_t;
 
 
@@ -127,199 +114,43 @@ ngx_http_vlm_reading_added(ngx_http_vlm_engine_t *eng)
 /* ---- a thread: one document ---------------------------------------------- */
 
 
-/* progress is for those who wait: an error of the store shows at the end */
-
-static int
-ngx_http_vlm_reading_frame(void *data, const vlm_frame_t *frame)
-{
-    ngx_http_vlm_reading_job_t *job = data;
-
-    uint64_t  now;
-
-    if (vlm_read_frame(&job->read, frame) != 0) {
-        return vlm_fail(&job->err, VLM_EMEMORY, "no memory for its pages");
-    }
-
-    now = vlm_now_us();
-
-    if (now - job->told >= NGX_HTTP_VLM_READING_TELL) {
-        job->told = now;
-
-        (void) vlm_document_progress(job->engine->store, &job->doc,
-                                     job->read.pages, job->read.to_read,
-                                     (uint32_t) job->read.n, NULL);
-    }
-
-    return 0;
-}
-
-
-/* with OCR, if that is on; where OCR itself fails, once more without */
-
-static int
-ngx_http_vlm_reading_pages(ngx_http_vlm_reading_job_t *job,
-    vlm_reader_t *reader)
-{
-    int     rc;
-    size_t  len;
-
-    rc = vlm_reader_run(reader, &job->err);
-    len = sizeof(VLM_PDF_OCR_ERROR) - 1;
-
-    if (rc != -1 || job->err.code != VLM_EINPUT
-        || ngx_strncmp(job->err.text, VLM_PDF_OCR_ERROR, len) != 0)
-    {
-        return rc;
-    }
-
-    job->ocr = job->err;
-    reader->languages = NULL;
-
-    ngx_memzero(&job->err, sizeof(vlm_err_t));
-    vlm_read_free(&job->read);
-
-    return vlm_reader_run(reader, &job->err);
-}
-
-
-static int
-ngx_http_vlm_reading_run_helper(ngx_http_vlm_reading_job_t *job)
-{
-    int           rc;
-    char          path[VLM_STORE_PATH];
-    uint64_t      began;
-    vlm_reader_t  reader;
-
-    ngx_http_vlm_reading_prepare(job->engine, &reader);
-
-    vlm_document_path(job->engine->store, job->doc.id, path);
-
-    reader.fd = open(path, O_RDONLY|O_CLOEXEC|O_NOFOLLOW);
-    reader.frame = ngx_http_vlm_reading_frame;
-    reader.denied = &job->denied;
-    reader.data = job;
-
-    if (reader.fd == -1) {
-        return vlm_fail(&job->err, VLM_EDEVICE, "its file cannot be opened: %s",
-                        strerror(ngx_errno));
-    }
-
-    began = vlm_now_us();
-
-    rc = ngx_http_vlm_reading_pages(job, &reader);
-
-    job->us = vlm_now_us() - began;
-
-    (void) close(reader.fd);
-
-    return rc;
-}
-
-
-/* the document waits again, unless this was its last attempt */
-
-static int
-ngx_http_vlm_reading_again(ngx_http_vlm_reading_job_t *job)
-{
-    char  text[VLM_FRAME_ERROR_TEXT];
-
-    (void) snprintf(text, sizeof(text), "%.300s, and this was attempt %u of %d",
-                    job->err.text, job->doc.attempt, VLM_DOCUMENT_ATTEMPTS);
-
-    if (job->doc.attempt >= VLM_DOCUMENT_ATTEMPTS) {
-        (void) ngx_atomic_fetch_add(&job->engine->zone->documents.failed, 1);
-    }
-
-    return vlm_document_again(job->engine->store, &job->doc, text,
-                              &job->stored);
-}
-
-
-/* the outcome into the store */
-
-static int
-ngx_http_vlm_reading_keep(ngx_http_vlm_reading_job_t *job)
-{
-    int                      rc;
-    size_t                   len;
-    ngx_uint_t               late;
-    vlm_store_t             *st;
-    ngx_http_vlm_shm_t      *shm;
-
-    st = job->engine->store;
-    shm = job->engine->zone;
-
-    if (job->rc == VLM_READER_KILLED) {
-        return ngx_http_vlm_reading_again(job);
-    }
-
-    if (job->rc == 0) {
-        job->pages = job->read.n;
-
-        (void) ngx_atomic_fetch_add(&shm->documents.pages, job->read.n);
-
-        return vlm_document_done(st, &job->doc,
-                                 vlm_store_string(job->read.title),
-                                 job->read.page, job->read.n, &job->stored);
-    }
-
-    if (job->err.code == VLM_ECANCELLED) {
-        rc = vlm_document_back(st, &job->doc, &job->stored);
-
-        /* the next worker looks */
-
-        ngx_http_vlm_reading_added(job->engine);
-
-        return rc;
-    }
-
-    (void) ngx_atomic_fetch_add(&shm->documents.failed, 1);
-
-    if (job->err.code == VLM_EDEVICE) {
-        return vlm_document_fail(st, &job->doc, "the reader cannot be run", 0,
-                                 &job->stored);
-    }
-
-    len = sizeof(VLM_PDF_LATE) - 1;
-    late = ngx_strncmp(job->err.text, VLM_PDF_LATE, len) == 0;
-
-    return vlm_document_fail(st, &job->doc, job->err.text,
-                             late ? NGX_HTTP_VLM_READING_REST : 0,
-                             &job->stored);
-}
-
-
 static void
 ngx_http_vlm_reading_one(ngx_http_vlm_reading_job_t *job)
 {
     int                     rc;
     uint64_t                began;
+    vlm_reading_t          *r;
     ngx_http_vlm_engine_t  *eng;
+    ngx_http_vlm_shm_t     *shm;
 
+    r = &job->reading;
     eng = job->engine;
+    shm = eng->zone;
     began = vlm_now_us();
 
-    job->took = 1;
-    job->told = 0;
-    job->us = 0;
+    ngx_http_vlm_reading_prepare(eng, &r->reader);
 
-    job->rc = ngx_http_vlm_reading_run_helper(job);
+    rc = vlm_reading_run(r, &job->stored);
 
-    rc = ngx_http_vlm_reading_keep(job);
-
-    /* a document that was deleted meanwhile is no error */
-
-    if (rc == VLM_STORE_GONE || rc == VLM_STORE_NOTFOUND) {
+    if (rc == VLM_STORE_OK) {
         job->stored.code = VLM_STORE_OK;
     }
 
-    vlm_read_free(&job->read);
+    (void) ngx_atomic_fetch_add(&shm->documents.pages, r->pages);
+    (void) ngx_atomic_fetch_add(&shm->documents.failed, r->failed);
+
+    if (r->err.code == VLM_ECANCELLED) {
+
+        /* the next worker looks */
+
+        ngx_http_vlm_reading_added(eng);
+    }
 
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_READING,
                               (ngx_msec_t) ((vlm_now_us() - began) / 1000));
     ngx_http_vlm_reading_count(eng);
 
-    (void) ngx_atomic_fetch_add(&eng->zone->documents.ended, 1);
+    (void) ngx_atomic_fetch_add(&shm->documents.ended, 1);
 }
 
 
@@ -334,9 +165,6 @@ ngx_http_vlm_reading_run(void *data, ngx_log_t *log)
 
     job->took = 0;
     job->stored.code = VLM_STORE_OK;
-    ngx_memzero(&job->err, sizeof(vlm_err_t));
-    ngx_memzero(&job->ocr, sizeof(vlm_err_t));
-    ngx_memzero(&job->denied, sizeof(vlm_err_t));
 
     if (ngx_http_vlm_reading_stops(NULL)) {
         return;
@@ -351,9 +179,10 @@ ngx_http_vlm_reading_run(void *data, ngx_log_t *log)
         ngx_http_vlm_reading_count(job->engine);
     }
 
-    rc = vlm_document_take(st, &job->doc, &job->stored);
+    rc = vlm_document_take(st, &job->reading.doc, &job->stored);
 
     if (rc == VLM_STORE_OK) {
+        job->took = 1;
         ngx_http_vlm_reading_count(job->engine);
         ngx_http_vlm_reading_one(job);
 
@@ -380,11 +209,11 @@ ngx_http_vlm_reading_level(const vlm_err_t *err)
 static void
 ngx_http_vlm_reading_post(ngx_http_vlm_reading_job_t *job)
 {
-    if (job->task->event.active || ngx_http_vlm_reading_stops(NULL)) {
+    if (job->task.event.active || ngx_http_vlm_reading_stops(NULL)) {
         return;
     }
 
-    if (ngx_thread_task_post(job->engine->prepares, job->task) != NGX_OK) {
+    if (ngx_thread_task_post(job->engine->prepares, &job->task) != NGX_OK) {
         job->engine->life.reading->looked = 0;
     }
 }
@@ -394,42 +223,40 @@ ngx_http_vlm_reading_post(ngx_http_vlm_reading_job_t *job)
    after it */
 
 static void
-ngx_http_vlm_reading_log(ngx_http_vlm_reading_job_t *job)
+ngx_http_vlm_reading_log(ngx_http_vlm_engine_t *eng, vlm_reading_t *r)
 {
-    ngx_msec_t              ms;
-    ngx_http_vlm_engine_t  *eng;
+    ngx_msec_t  ms;
 
-    eng = job->engine;
-    ms = (ngx_msec_t) (job->us / 1000);
+    ms = (ngx_msec_t) (r->us / 1000);
 
-    if (job->ocr.code != VLM_OK) {
+    if (r->ocr.code != VLM_OK) {
         ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "document %s is read "
-                         "without OCR: %s", job->doc.id, job->ocr.text);
+                         "without OCR: %s", r->doc.id, r->ocr.text);
     }
 
-    if (job->denied.code != VLM_OK) {
+    if (r->denied.code != VLM_OK) {
         ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "document %s: %s",
-                         job->doc.id, job->denied.text);
+                         r->doc.id, r->denied.text);
     }
 
-    if (job->rc == VLM_READER_KILLED) {
+    if (r->rc == VLM_READER_KILLED) {
         ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "document %s: %s, "
-                         "at attempt %uD of %d", job->doc.id, job->err.text,
-                         job->doc.attempt, VLM_DOCUMENT_ATTEMPTS);
+                         "at attempt %uD of %d", r->doc.id, r->err.text,
+                         r->doc.attempt, VLM_DOCUMENT_ATTEMPTS);
 
-    } else if (job->err.code == VLM_EDEVICE || job->err.code == VLM_EMEMORY) {
+    } else if (r->err.code == VLM_EDEVICE || r->err.code == VLM_EMEMORY) {
         ngx_http_vlm_log(NGX_LOG_ERR, eng->log, 0, eng, "document %s: %s",
-                         job->doc.id, job->err.text);
+                         r->doc.id, r->err.text);
 
-    } else if (job->rc == 0) {
+    } else if (r->rc == 0) {
         ngx_http_vlm_log(NGX_LOG_INFO, eng->log, 0, eng, "document %s: %uz "
-                         "pages were read in %M ms", job->doc.id, job->pages,
+                         "pages were read in %M ms", r->doc.id, r->pages,
                          ms);
 
-    } else if (job->err.code != VLM_ECANCELLED) {
-        ngx_http_vlm_log(ngx_http_vlm_reading_level(&job->err), eng->log, 0,
-                         eng, "document %s: %s, after %M ms", job->doc.id,
-                         job->err.text, ms);
+    } else if (r->err.code != VLM_ECANCELLED) {
+        ngx_http_vlm_log(ngx_http_vlm_reading_level(&r->err), eng->log, 0,
+                         eng, "document %s: %s, after %M ms", r->doc.id,
+                         r->err.text, ms);
     }
 }
 
@@ -446,7 +273,7 @@ ngx_http_vlm_reading_done(ngx_event_t *ev)
     r = eng->life.reading;
 
     if (job->took) {
-        ngx_http_vlm_reading_log(job);
+        ngx_http_vlm_reading_log(eng, &job->reading);
     }
 
     if (job->stored.code != VLM_STORE_OK) {
@@ -494,7 +321,7 @@ ngx_http_vlm_reading_look(ngx_http_vlm_engine_t *eng)
 
     r = eng->life.reading;
 
-    if (!r->recovered && !r->jobs[0].task->event.active
+    if (!r->recovered && !r->jobs[0].task.event.active
         && (eng->life.opened || eng->life.failed))
     {
         r->jobs[0].recover = 1;
@@ -537,7 +364,6 @@ void
 ngx_http_vlm_reading_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
     ngx_uint_t                   i;
-    ngx_thread_task_t           *task;
     ngx_http_vlm_reading_t      *r;
     ngx_http_vlm_reading_job_t  *job;
 
@@ -556,27 +382,18 @@ ngx_http_vlm_reading_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     r->jobs = job;
 
     for (i = 0; i < eng->conf.documents.jobs; i++, job++) {
-
-        task = ngx_thread_task_alloc(cycle->pool, 0);
-        if (task == NULL) {
-            return;
-        }
-
         job->engine = eng;
-        job->task = task;
+        job->reading.store = eng->store;
 
-        task->ctx = job;
-        task->handler = ngx_http_vlm_reading_run;
-        task->event.handler = ngx_http_vlm_reading_done;
-        task->event.data = job;
-        task->event.log = cycle->log;
+        ngx_http_vlm_task_init(&job->task, ngx_http_vlm_reading_run,
+                               ngx_http_vlm_reading_done, job, cycle->log);
     }
+
+    ngx_http_vlm_event_init(&r->timer, ngx_http_vlm_reading_timer, eng,
+                            cycle->log);
 
     /* the timer does not delay a worker's exit */
 
-    r->timer.handler = ngx_http_vlm_reading_timer;
-    r->timer.data = eng;
-    r->timer.log = cycle->log;
     r->timer.cancelable = 1;
 
     eng->life.reading = r;

@@ -1,0 +1,285 @@
+/*
+ * What the store has of a document after its reading: its pages, or why there are none.  The
+ * program is its own vlm-pdf: started as one, it plays the part whose name is its input file.
+ */
+
+#define _GNU_SOURCE
+
+#include "document/reading.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "store/documents_fixture.h"
+#include "store/store_fixture.h"
+
+
+/* ---- vlm-pdf ------------------------------------------------------------------------------ */
+
+static void
+say(vlm_frame_kind_t kind, const void *body, uint32_t bytes)
+{
+    char  head[VLM_FRAME_HEAD];
+
+    vlm_frame_write_head(head, kind, bytes);
+
+    if (write(1, head, sizeof(head)) < 0 || write(1, body, bytes) < 0) {
+        _exit(1);
+    }
+}
+
+
+static int
+complain(const char *text)
+{
+    say(VLM_FRAME_ERROR, text, (uint32_t) strlen(text));
+
+    return 1;
+}
+
+
+/* Pages, or another end as the part asks. */
+static int
+helper(int argc, char **argv)
+{
+    int                  i;
+    char                 part[32] = "";
+    const uint32_t       info[2] = { 2, 2 }, two = 2;
+    vlm_pdf_page_head_t  page = { .width = 612, .height = 792 };
+
+    if (pread(0, part, sizeof(part) - 1, 0) <= 0 || strcmp(part, "killed") == 0) {
+        return 0;
+    }
+
+    if (strcmp(part, "locked") == 0) {
+        return complain("a password is needed");
+    }
+
+    if (strcmp(part, "late") == 0) {
+        return complain(VLM_PDF_LATE " 600 s");
+    }
+
+    for (i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "ocr=", 4) == 0) {
+            return complain(VLM_PDF_OCR_ERROR "no such language");
+        }
+    }
+
+    say(VLM_FRAME_INFO, info, sizeof(info));
+
+    for (page.number = 1; page.number <= 2; page.number++) {
+        say(VLM_FRAME_PAGE, &page, sizeof(page));
+
+        if (strcmp(part, "wait") == 0) {
+            return poll(&(struct pollfd) { .fd = 1 }, 1, -1) != 1;
+        }
+    }
+
+    say(VLM_FRAME_END, &two, sizeof(two));
+
+    return 0;
+}
+
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static int
+has_pages(void *data)
+{
+    return ((vlm_reading_t *) data)->read.n > 0;
+}
+
+
+static vlm_reading_t
+reading_of(store_t *st)
+{
+    return (vlm_reading_t) {
+        .store = st,
+        .reader = { .helper = "/proc/self/exe", .pages = 200, .characters = 400000,
+                    .memory = 512u << 20, .seconds = 600 }
+    };
+}
+
+
+/* Takes the next document and reads it; doc becomes what the store has of it then. */
+static void
+read_next(vlm_reading_t *r, doc_t *doc)
+{
+    int    status;
+    err_t  err;
+
+    assert_int_equal(vlm_document_take(r->store, &r->doc, NULL), OK);
+    assert_int_equal(vlm_reading_run(r, &err), OK);
+    assert_int_equal(vlm_document_get(r->store, NULL, S(r->doc.id), doc, NULL), OK);
+
+    while (waitpid(-1, &status, 0) > 0 || errno == EINTR) { }
+}
+
+
+static void
+a_document_has_its_pages(void **state)
+{
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    assert_int_equal(add(*state, "s", "whole", "a.pdf", 0, &doc, NULL), OK);
+    read_next(&r, &doc);
+
+    assert_int_equal(doc.state, VLM_DOCUMENT_READY);
+    assert_int_equal(doc.read, 2);
+    assert_int_equal(r.pages, 2);
+    assert_int_equal(r.rc, 0);
+    assert_int_equal(r.failed, 0);
+    assert_int_equal(r.err.code, VLM_OK);
+    assert_null(r.read.page);
+}
+
+
+static void
+a_document_fails_with_the_readers_sentence(void **state)
+{
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    assert_int_equal(add(*state, "s", "locked", "a.pdf", 0, &doc, NULL), OK);
+    read_next(&r, &doc);
+
+    assert_int_equal(doc.state, VLM_DOCUMENT_FAILED);
+    assert_string_equal(doc.error, "a password is needed");
+    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.pages, 0);
+
+    /* the same bytes are read again */
+
+    assert_int_equal(add(*state, "s", "locked", "a.pdf", 0, &doc, NULL), OK);
+    assert_int_equal(doc.state, VLM_DOCUMENT_WAITING);
+}
+
+
+static void
+a_file_that_took_all_its_time_rests(void **state)
+{
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    assert_int_equal(add(*state, "s", "late", "a.pdf", 0, &doc, NULL), OK);
+    read_next(&r, &doc);
+    assert_int_equal(doc.state, VLM_DOCUMENT_FAILED);
+
+    assert_int_equal(add(*state, "s", "late", "a.pdf", 0, &doc, NULL), OK);
+    assert_int_equal(doc.state, VLM_DOCUMENT_FAILED);
+}
+
+
+static void
+a_document_whose_reader_was_killed_waits_for_three_attempts(void **state)
+{
+    int            attempt;
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    assert_int_equal(add(*state, "s", "killed", "a.pdf", 0, &doc, NULL), OK);
+
+    for (attempt = 1; attempt <= VLM_DOCUMENT_ATTEMPTS; attempt++) {
+        read_next(&r, &doc);
+        assert_int_equal(r.rc, VLM_READER_KILLED);
+        assert_int_equal(r.failed, attempt == VLM_DOCUMENT_ATTEMPTS);
+        assert_int_equal(doc.state, r.failed ? VLM_DOCUMENT_FAILED : VLM_DOCUMENT_WAITING);
+    }
+
+    assert_non_null(strstr(doc.error, "and this was attempt 3 of 3"));
+}
+
+
+static void
+without_ocrs_language_a_document_is_read_without_ocr(void **state)
+{
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    r.reader.languages = "xyz";
+    r.reader.ocr_seconds = 7;
+
+    assert_int_equal(add(*state, "s", "whole", "a.pdf", 0, &doc, NULL), OK);
+    read_next(&r, &doc);
+
+    assert_int_equal(doc.state, VLM_DOCUMENT_READY);
+    assert_int_equal(r.pages, 2);
+    assert_int_equal(r.err.code, VLM_OK);
+    assert_string_equal(r.ocr.text, VLM_PDF_OCR_ERROR "no such language");
+}
+
+
+static void
+a_document_waits_again_if_its_reading_is_stopped(void **state)
+{
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    r.reader.stop = has_pages;
+
+    assert_int_equal(add(*state, "s", "wait", "a.pdf", 0, &doc, NULL), OK);
+    read_next(&r, &doc);
+
+    assert_int_equal(r.err.code, VLM_ECANCELLED);
+    assert_int_equal(r.failed, 0);
+    assert_int_equal(doc.state, VLM_DOCUMENT_WAITING);
+    assert_int_equal(vlm_document_take(*state, &doc, NULL), OK);
+    assert_int_equal(doc.attempt, 1);
+}
+
+
+static void
+a_reader_that_cannot_be_run_is_not_the_files_fault(void **state)
+{
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    r.reader.helper = "/nonexistent/vlm-pdf";
+
+    assert_int_equal(add(*state, "s", "whole", "a.pdf", 0, &doc, NULL), OK);
+    read_next(&r, &doc);
+
+    assert_int_equal(r.err.code, VLM_EDEVICE);
+    assert_int_equal(doc.state, VLM_DOCUMENT_FAILED);
+    assert_string_equal(doc.error, "the reader cannot be run");
+}
+
+
+static void
+a_document_that_is_deleted_meanwhile_is_no_error(void **state)
+{
+    doc_t          doc;
+    err_t          err;
+    vlm_reading_t  r = reading_of(*state);
+
+    assert_int_equal(add(*state, "s", "whole", "a.pdf", 0, &doc, NULL), OK);
+    assert_int_equal(vlm_document_take(*state, &r.doc, NULL), OK);
+    assert_int_equal(vlm_document_delete(*state, NULL, S(doc.id), NULL), OK);
+
+    assert_int_equal(vlm_reading_run(&r, &err), OK);
+    assert_int_equal(r.err.code, VLM_EDEVICE);
+}
+
+
+int
+main(int argc, char **argv)
+{
+    const struct CMUnitTest  tests[] = {
+        TEST(a_document_has_its_pages),
+        TEST(a_document_fails_with_the_readers_sentence),
+        TEST(a_file_that_took_all_its_time_rests),
+        TEST(a_document_whose_reader_was_killed_waits_for_three_attempts),
+        TEST(without_ocrs_language_a_document_is_read_without_ocr),
+        TEST(a_document_waits_again_if_its_reading_is_stopped),
+        TEST(a_reader_that_cannot_be_run_is_not_the_files_fault),
+        TEST(a_document_that_is_deleted_meanwhile_is_no_error)
+    };
+
+    if (argc > 1) {
+        return helper(argc, argv);
+    }
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
