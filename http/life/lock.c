@@ -19,7 +19,6 @@
 
 #include "life.h"
 #include "store/disk.h"
-#include <sys/file.h>
 
 
 #define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
@@ -121,50 +120,33 @@ static int
 ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     vlm_err_t *err)
 {
-    int        fd;
-    char      *path;
-    ngx_err_t  e;
+    int    e, *fd;
+    char  *path;
 
-    if (eng->life.lock_fds[i] != -1) {
-        return 1;
-    }
-
+    fd = &eng->life.lock_fds[i];
     path = (char *) eng->conf.locks[i].data;
 
-    fd = open(path, O_RDWR|O_CLOEXEC);
-
-    if (fd == -1 && ngx_errno == EROFS) {
-        fd = open(path, O_RDONLY|O_CLOEXEC);
-    }
-
-    if (fd == -1 && ngx_errno == ENOENT) {
-
-        if (eng->life.lock_gone < NGX_HTTP_VLM_LOCK_GONE) {
-            eng->life.lock_gone += NGX_HTTP_VLM_LOCK_WAIT;
-            return 0;
-        }
-
-        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
-    }
-
-    if (fd == -1) {
-        return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
-                        "opened: %s", path, strerror(ngx_errno));
-    }
-
-    e = flock(fd, LOCK_EX|LOCK_NB) == -1 ? ngx_errno
-        : vlm_file_moved(fd, path) ? EWOULDBLOCK : 0;
-
-    if (e == 0) {
-        eng->life.lock_fds[i] = fd;
+    if (*fd != -1) {
         return 1;
     }
 
-    (void) close(fd);
+    e = vlm_file_lock(path, eng->life.lock_gone >= NGX_HTTP_VLM_LOCK_GONE, fd);
 
-    return e == EWOULDBLOCK || e == EINTR ? 0
-           : vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
-                      "locked: %s", path, strerror(e));
+    if (e == 0) {
+        return 1;
+    }
+
+    if (e == EWOULDBLOCK || e == EINTR) {
+        return 0;
+    }
+
+    if (e == ENOENT && eng->life.lock_gone < NGX_HTTP_VLM_LOCK_GONE) {
+        eng->life.lock_gone += NGX_HTTP_VLM_LOCK_WAIT;
+        return 0;
+    }
+
+    return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be locked: "
+                    "%s", path, strerror(e));
 }
 
 
@@ -306,7 +288,6 @@ ngx_http_vlm_lock_look(void *data, ngx_log_t *log)
 {
     ngx_http_vlm_lock_look_t *look = data;
 
-    int         fd;
     char       *path;
     ngx_uint_t  i;
 
@@ -317,23 +298,10 @@ ngx_http_vlm_lock_look(void *data, ngx_log_t *log)
 
         path = (char *) look->engine->conf.locks[i].data;
 
-        if (look->held[i % NGX_HTTP_VLM_LOCKS] == -1 || path == NULL
-            || (look->held[i] != -1 && !vlm_file_moved(look->held[i], path)))
+        if (look->held[i % NGX_HTTP_VLM_LOCKS] != -1 && path
+            && (look->held[i] == -1 || vlm_file_moved(look->held[i], path)))
         {
-            continue;
-        }
-
-        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
-
-        if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
-            look->fds[i] = fd;
-            continue;
-        }
-
-        look->errs[i] = ngx_errno;
-
-        if (fd != -1) {
-            (void) close(fd);
+            look->errs[i] = vlm_file_lock(path, 1, &look->fds[i]);
         }
     }
 }

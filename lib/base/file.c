@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -469,6 +470,32 @@ vlm_file_moved(int fd, const char *path)
     }
 
     return file.st_ino != now.st_ino || file.st_dev != now.st_dev;
+}
+
+
+int
+vlm_file_lock(const char *path, int make, int *fd)
+{
+    int  e;
+
+    *fd = open(path, O_RDWR|O_NOFOLLOW|O_CLOEXEC|(make ? O_CREAT : 0), 0600);
+
+    if (*fd == -1 && errno == EROFS) {
+        *fd = open(path, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
+    }
+
+    if (*fd == -1) {
+        return errno;
+    }
+
+    e = flock(*fd, LOCK_EX|LOCK_NB) == -1 ? errno : vlm_file_moved(*fd, path) ? EWOULDBLOCK : 0;
+
+    if (e != 0) {
+        (void) close(*fd);
+        *fd = -1;
+    }
+
+    return e;
 }
 
 

@@ -55,6 +55,14 @@ void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 
 void vlm_file_close(vlm_file_t *f);    /* idempotent, and allowed on a zeroed structure */
 
+/*
+ * Opens a file and locks it, without waiting for another's lock; "make": makes it, for its owner
+ * alone, if there is none.  On a read-only disk a lock needs no writing.  0: fd has the lock until
+ * it is closed; or the system's error, EWOULDBLOCK if another has the lock, or the path leads
+ * elsewhere meanwhile.
+ */
+int vlm_file_lock(const char *path, int make, int *fd);
+
 /* The process that has a flock() on a file, and that process's parent; 0: none is known, it is in
    another namespace, or it has ended and a child of it has the open file. */
 long vlm_file_locker(const char *path, long *parent);

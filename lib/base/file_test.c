@@ -632,6 +632,38 @@ a_path_that_leads_elsewhere_is_noticed(void **state)
 }
 
 
+static void
+a_lock_is_held_by_one_open_file(void **state)
+{
+    int  one, two;
+
+    (void) state;
+
+    unlink(path);
+    assert_int_equal(vlm_file_lock(path, 0, &one), ENOENT);
+    assert_int_equal(one, -1);
+
+    assert_int_equal(vlm_file_lock(path, 1, &one), 0);
+    assert_int_equal(vlm_file_lock(path, 0, &two), EWOULDBLOCK);
+    assert_int_equal(two, -1);
+
+    close(one);
+    assert_int_equal(vlm_file_lock(path, 0, &two), 0);
+
+    /* another file of this name is another lock */
+
+    unlink(path);
+    assert_int_equal(vlm_file_lock(path, 1, &one), 0);
+    close(one);
+    close(two);
+
+    unlink(path);
+    assert_int_equal(symlink("/dev/null", path), 0);
+    assert_int_equal(vlm_file_lock(path, 1, &one), ELOOP);
+    unlink(path);
+}
+
+
 int
 main(void)
 {
@@ -639,6 +671,7 @@ main(void)
         cmocka_unit_test(a_file_without_a_name_has_the_bytes_that_are_written),
         cmocka_unit_test(the_system_s_error_says_why_a_file_was_not_written),
         cmocka_unit_test(a_path_that_leads_elsewhere_is_noticed),
+        cmocka_unit_test(a_lock_is_held_by_one_open_file),
         cmocka_unit_test(a_file_is_its_bytes),
         cmocka_unit_test(an_empty_file_has_no_address),
         cmocka_unit_test(a_file_of_the_limit_is_taken_and_one_byte_more_is_not),
