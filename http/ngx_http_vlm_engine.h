@@ -17,6 +17,7 @@
 #include "base/json_out.h"
 #include "base/losses.h"
 #include "base/rank.h"
+#include "base/ring.h"
 #include "base/suspects.h"
 #include "base/size.h"
 #include "base/utf8.h"
@@ -121,25 +122,6 @@ typedef enum {
     NGX_HTTP_VLM_OPEN,                         /* every request is refused */
     NGX_HTTP_VLM_PROBING                       /* one probe is in flight */
 } ngx_http_vlm_breaker_e;
-
-
-/* ---- streams of the proxied hop ------------------------------------------ */
-
-#define NGX_HTTP_VLM_HOPS   128                /* the latest ones */
-#define NGX_HTTP_VLM_HOP    32                 /* bytes of $request_id */
-#define NGX_HTTP_VLM_USAGE  (6 * NGX_INT_T_LEN + sizeof(" cancelled ")        \
-                             + VLM_STORE_ID)
-
-
-typedef struct {
-    ngx_uint_t                    next;
-
-    struct {
-        u_char                    id[NGX_HTTP_VLM_HOP];
-        size_t                    len;
-        u_char                    usage[NGX_HTTP_VLM_USAGE];
-    } last[NGX_HTTP_VLM_HOPS];
-} ngx_http_vlm_hops_t;
 
 
 /* ---- the order of the queue ---------------------------------------------- */
@@ -340,7 +322,8 @@ typedef struct {
     char                          reload_reason[480];  /* of a failed reload */
     ngx_http_vlm_adapter_t        adapters[VLM_MAX_ADAPTERS];
 
-    ngx_http_vlm_hops_t          *hops;
+    vlm_ring_t                   *hops;        /* the usage of streams that took
+                                                  the hop: wire/hop.c */
 } ngx_http_vlm_shm_t;
 
 

@@ -47,7 +47,7 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
         return NGX_ERROR;
     }
 
-    eng->zone->hops = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_hops_t));
+    eng->zone->hops = ngx_slab_calloc(slab, sizeof(vlm_ring_t));
     if (eng->zone->hops == NULL) {
         return NGX_ERROR;
     }

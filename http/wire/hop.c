@@ -11,20 +11,22 @@
 #include "wire.h"
 
 
+#define NGX_HTTP_VLM_USAGE  (6 * NGX_INT_T_LEN + sizeof(" cancelled ")        \
+                             + VLM_STORE_ID)   /* at most VLM_RING_TEXT */
+
+
 void
 ngx_http_vlm_hop_keep(ngx_http_request_t *r)
 {
-    ngx_uint_t                i;
     ngx_str_t                 usage;
     ngx_table_elt_t          *id;
-    ngx_http_vlm_hops_t      *hops;
     ngx_http_vlm_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
     id = ngx_http_vlm_header(r, "x-vlm-id");
 
-    if (id == NULL || id->value.len != NGX_HTTP_VLM_HOP
+    if (id == NULL || id->value.len != VLM_RING_ID
         || ngx_http_vlm_usage(r, &usage) != NGX_OK)
     {
         return;
@@ -32,13 +34,8 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
 
     ngx_shmtx_lock(ngx_http_vlm_zone_mutex(lcf->engine));
 
-    hops = lcf->engine->zone->hops;
-    i = hops->next++ % NGX_HTTP_VLM_HOPS;
-
-    hops->last[i].len = ngx_min(usage.len, NGX_HTTP_VLM_USAGE);
-
-    ngx_memcpy(hops->last[i].id, id->value.data, NGX_HTTP_VLM_HOP);
-    ngx_memcpy(hops->last[i].usage, usage.data, hops->last[i].len);
+    vlm_ring_put(lcf->engine->zone->hops, (char *) id->value.data,
+                 (char *) usage.data, usage.len);
 
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(lcf->engine));
 }
@@ -47,8 +44,6 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
 {
-    ngx_uint_t                  i;
-    ngx_http_vlm_hops_t        *hops;
     ngx_http_vlm_engine_t      *eng;
     ngx_http_vlm_main_conf_t   *mcf;
     ngx_http_variable_value_t  *id;
@@ -58,27 +53,19 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
 
     id = ngx_http_get_indexed_variable(r, mcf->request_id);
 
-    if (id == NULL || id->not_found || id->len != NGX_HTTP_VLM_HOP) {
+    if (id == NULL || id->not_found || id->len != VLM_RING_ID) {
         return NGX_DECLINED;
     }
 
-    usage->len = 0;
-    usage->data = ngx_pnalloc(r->pool, NGX_HTTP_VLM_USAGE);
+    usage->data = ngx_pnalloc(r->pool, VLM_RING_TEXT);
     if (usage->data == NULL) {
         return NGX_ERROR;
     }
 
     ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
-    hops = eng->zone->hops;
-
-    for (i = 0; i < NGX_HTTP_VLM_HOPS && usage->len == 0; i++) {
-
-        if (ngx_memcmp(hops->last[i].id, id->data, NGX_HTTP_VLM_HOP) == 0) {
-            usage->len = hops->last[i].len;
-            ngx_memcpy(usage->data, hops->last[i].usage, usage->len);
-        }
-    }
+    usage->len = vlm_ring_get(eng->zone->hops, (char *) id->data,
+                              (char *) usage->data);
 
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 
