@@ -11,8 +11,9 @@
 
 #include "ngx_http_vlm.h"
 #include "../engine/embedder.h"
-#include "base/budget.h"
 #include "api/constraint.h"
+#include "base/breaker.h"
+#include "base/budget.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/losses.h"
@@ -103,25 +104,6 @@ typedef struct {
     ngx_atomic_t                  restarts;    /* workers that died */
     ngx_atomic_t                  load;        /* ms of the last load */
 } ngx_http_vlm_metrics_t;
-
-
-/* ---- the circuit breaker ------------------------------------------------- */
-
-/* of one engine; in its zone, so that it outlives the workers that fail */
-
-typedef struct {
-    ngx_atomic_t                  failures;    /* in a row */
-    ngx_atomic_t                  when;        /* the last, ngx_current_msec */
-    ngx_atomic_t                  probe;       /* a probe is in flight */
-    ngx_atomic_t                  opened;      /* times since the start */
-} ngx_http_vlm_breaker_t;
-
-
-typedef enum {
-    NGX_HTTP_VLM_CLOSED = 0,
-    NGX_HTTP_VLM_OPEN,                         /* every request is refused */
-    NGX_HTTP_VLM_PROBING                       /* one probe is in flight */
-} ngx_http_vlm_breaker_e;
 
 
 /* ---- the order of the queue ---------------------------------------------- */
@@ -298,7 +280,7 @@ typedef struct {
     ngx_atomic_t                  owner_stays; /* at a reload */
     vlm_losses_t                  deaths;      /* of workers with a model */
     vlm_losses_t                  losses;      /* the same, with a GPU */
-    ngx_http_vlm_breaker_t        breaker;
+    vlm_breaker_t                 breaker;     /* outlives workers that fail */
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
     ngx_http_vlm_documents_t      documents;

@@ -159,7 +159,7 @@ ngx_msec_t ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng);
 
 /* any worker */
 
-ngx_http_vlm_breaker_e ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng);
+vlm_breaker_state_t ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng);
 
 /* writes the sentence of that refusal to buf, with a zero; returns s, for
    Retry-After */

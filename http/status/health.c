@@ -94,14 +94,14 @@ ngx_http_vlm_health_breaker(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng)
 {
     u_char                   text[128];
-    ngx_http_vlm_breaker_e   state;
+    vlm_breaker_state_t      state;
 
     state = ngx_http_vlm_breaker_state(eng);
 
     vlm_json_add_open(w, "breaker", '{');
     vlm_json_add_int(w, "failures", eng->zone->breaker.failures);
 
-    if (state != NGX_HTTP_VLM_CLOSED) {
+    if (state != VLM_BREAKER_CLOSED) {
         (void) ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
         vlm_json_add_string(w, "reason", (char *) text);
     }
@@ -338,7 +338,7 @@ ngx_http_vlm_health_answers(ngx_http_vlm_engine_t *eng)
     state = ngx_http_vlm_health_state(eng, &shm);
 
     return (state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY)
-           && ngx_http_vlm_breaker_state(eng) != NGX_HTTP_VLM_OPEN;
+           && ngx_http_vlm_breaker_state(eng) != VLM_BREAKER_OPEN;
 }
 
 
@@ -379,7 +379,7 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
 
     state = ngx_http_vlm_health_state(eng, &shm);
 
-    open = ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_OPEN;
+    open = ngx_http_vlm_breaker_state(eng) == VLM_BREAKER_OPEN;
 
     if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
         != NGX_OK)

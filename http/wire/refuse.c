@@ -69,12 +69,12 @@ ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
     u_char                   text[128];
     ngx_uint_t               seconds;
-    ngx_http_vlm_breaker_e   state;
+    vlm_breaker_state_t      state;
 
     state = ngx_http_vlm_breaker_state(eng);
 
-    if (state == NGX_HTTP_VLM_CLOSED
-        || (state == NGX_HTTP_VLM_PROBING && !eng->zone->breaker.probe))
+    if (state == VLM_BREAKER_CLOSED
+        || (state == VLM_BREAKER_PROBING && !eng->zone->breaker.probe))
     {
         return NGX_DECLINED;
     }

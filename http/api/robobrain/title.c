@@ -43,7 +43,7 @@ ngx_http_vlm_title_body(ngx_http_request_t *r)
 
     if (ngx_http_vlm_answers(eng) && eng->life.loaded && eng->store
         && eng->line.n_waiting == 0 && eng->line.running < eng->conf.vlm.slots
-        && ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_CLOSED)
+        && ngx_http_vlm_breaker_state(eng) == VLM_BREAKER_CLOSED)
     {
         rc = ngx_http_vlm_ask_read(r, eng, &ngx_http_vlm_title_dialect);
 
