@@ -22,6 +22,7 @@
 #include "base/suspects.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include "base/watchdog.h"
 #include "document/reader.h"
 #include "store/redis.h"
 #include "store/store.h"
@@ -427,10 +428,8 @@ typedef struct {
     uint64_t                      ticks;       /* of the engine thread */
     ngx_msec_t                    ticked;      /* its last tick, or when it
                                                   was last idle */
-    ngx_atomic_t                  polls;       /* of the loop; read by */
-    pthread_t                     watch;       /* the watchdog */
-    ngx_msec_t                    watch_stall;
-    int                           watch_fd;    /* ends that thread, or -1 */
+    volatile uint64_t             polls;       /* of the loop, for */
+    vlm_watchdog_t                watch;
 
     ngx_atomic_t                  draining;    /* exiting, but works; read by
                                                   the engine thread */

@@ -148,7 +148,6 @@ void ngx_http_vlm_adapter_count(ngx_http_vlm_engine_t *eng, const char *name);
 /* ---- watch.c: the watchdog of the event loop ----------------------------- */
 
 void ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* idempotent */
 
 /* ms for which the engine thread has missed its ticks, or 0 */
 

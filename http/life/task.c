@@ -487,7 +487,6 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     eng->calls->init(eng);
 
     eng->life.owner = 1;
-    eng->life.watch_fd = -1;
 
     eng->conf.vlm.log = ngx_http_vlm_engine_log;
     eng->conf.vlm.stop = ngx_http_vlm_engine_stopping;
@@ -590,7 +589,7 @@ ngx_http_vlm_engine_serve(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
 {
-    ngx_http_vlm_watch_stop(eng);
+    vlm_watchdog_stop(&eng->life.watch);
     ngx_http_vlm_engine_unwatch(eng);
     ngx_http_vlm_socket_close(eng);
 

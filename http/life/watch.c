@@ -3,20 +3,13 @@
  * The watchdog of the designated worker's event loop, in a thread of its own.
  * A loop that hangs answers no request and handles no signal.  After "stall"
  * without a heartbeat the watchdog kills the process with SIGKILL, and the
- * master's next worker loads again.
- *
- * The watchdog counts its own polls, so a process that was stopped and resumed
- * is not killed.  Meanwhile the other workers answer the engine's clients with
- * an error (route.c).
+ * master's next worker loads again.  Meanwhile the other workers answer the
+ * engine's clients with an error (route.c).
  */
 
 
 #include "life.h"
-#include <poll.h>
-#include <sys/eventfd.h>
 
-
-#define NGX_HTTP_VLM_POLL  250             /* ms, half a heartbeat */
 
 #define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
 #define NGX_HTTP_VLM_STALL_DEVICE  10000
@@ -26,10 +19,13 @@
    alone */
 
 static void
-ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
+ngx_http_vlm_watch_stalled(void *data, uint64_t ms)
 {
+    ngx_http_vlm_engine_t *eng = data;
+
     ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "the event loop has stood "
-                     "still for %M ms: its worker is replaced", ms);
+                     "still for %M ms: its worker is replaced",
+                     (ngx_msec_t) ms);
 
     if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->lost = 1;
@@ -37,40 +33,6 @@ ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     }
 
     (void) kill(ngx_pid, SIGKILL);
-}
-
-
-static void *
-ngx_http_vlm_watch_thread(void *data)
-{
-    ngx_http_vlm_engine_t *eng = data;
-
-    ngx_msec_t         still;
-    struct pollfd      pfd;
-    ngx_atomic_uint_t  beats;
-
-    pfd.fd = eng->life.watch_fd;
-    pfd.events = POLLIN;
-
-    beats = 0;
-    still = 0;
-
-    while (poll(&pfd, 1, NGX_HTTP_VLM_POLL) <= 0) {
-
-        if (beats != eng->life.polls) {
-            beats = eng->life.polls;
-            still = 0;
-            continue;
-        }
-
-        still += NGX_HTTP_VLM_POLL;
-
-        if (still >= eng->life.watch_stall) {
-            ngx_http_vlm_watch_end(eng, still);
-        }
-    }
-
-    return NULL;
 }
 
 
@@ -89,8 +51,9 @@ ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
 {
-    int       err;
-    sigset_t  all, old;
+    int              err;
+    const char      *what;
+    vlm_watchdog_t  *watch;
 
     /* without a master there is no process to restart it */
 
@@ -98,54 +61,19 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    eng->life.watch_stall = ngx_http_vlm_watch_time(eng);
-    eng->life.watch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    watch = &eng->life.watch;
 
-    err = ngx_errno;
+    watch->beats = &eng->life.polls;
+    watch->stall = ngx_http_vlm_watch_time(eng);
+    watch->stalled = ngx_http_vlm_watch_stalled;
+    watch->data = eng;
 
-    if (eng->life.watch_fd != -1) {
+    err = vlm_watchdog_start(watch, &what);
 
-        /* only the event loop handles signals */
-
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_SETMASK, &all, &old);
-
-        err = pthread_create(&eng->life.watch, NULL, ngx_http_vlm_watch_thread,
-                             eng);
-
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-
-        if (err == 0) {
-            return;
-        }
-
-        (void) close(eng->life.watch_fd);
+    if (err) {
+        ngx_http_vlm_log(NGX_LOG_WARN, eng->log, err, eng, "the event loop is "
+                         "not watched: %s() failed", what);
     }
-
-    ngx_http_vlm_log(NGX_LOG_WARN, eng->log, err, eng, "the event loop is not "
-                     "watched: %s() failed",
-                     eng->life.watch_fd == -1 ? "eventfd" : "pthread_create");
-
-    eng->life.watch_fd = -1;
-}
-
-
-void
-ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng)
-{
-    uint64_t  one;
-
-    if (eng->life.watch_fd == -1) {
-        return;
-    }
-
-    one = 1;
-
-    (void) !write(eng->life.watch_fd, &one, sizeof(uint64_t));
-    (void) pthread_join(eng->life.watch, NULL);
-
-    (void) close(eng->life.watch_fd);
-    eng->life.watch_fd = -1;
 }
 
 
