@@ -12,6 +12,7 @@
 #include "ngx_http_vlm.h"
 #include "../engine/embedder.h"
 #include "api/constraint.h"
+#include "api/metrics.h"
 #include "base/breaker.h"
 #include "base/budget.h"
 #include "base/file.h"
@@ -60,7 +61,7 @@ typedef enum {
 } ngx_http_vlm_stage_e;
 
 
-/* measured times; metrics.c has the bounds of their buckets */
+/* measured times */
 
 typedef enum {
     NGX_HTTP_VLM_TIME_QUEUE = 0,
@@ -81,19 +82,11 @@ typedef enum {
 } ngx_http_vlm_time_e;
 
 
-#define NGX_HTTP_VLM_BUCKETS  17               /* the last has no bound */
-
-typedef struct {
-    ngx_atomic_t                  n[NGX_HTTP_VLM_BUCKETS];
-    ngx_atomic_t                  ms;          /* the sum */
-} ngx_http_vlm_times_t;
-
-
 typedef struct {
     ngx_atomic_t                  answered[VLM_FINISH_CANCELLED + 1];
     ngx_atomic_t                  refused[NGX_HTTP_VLM_REFUSALS];
     ngx_atomic_t                  cancelled[NGX_HTTP_VLM_STAGES];
-    ngx_http_vlm_times_t          times[NGX_HTTP_VLM_TIMES];
+    vlm_histogram_t               times[NGX_HTTP_VLM_TIMES];
     ngx_atomic_t                  prompt_tokens;
     ngx_atomic_t                  completion_tokens;
     ngx_atomic_t                  cached_tokens;       /* of prompts */

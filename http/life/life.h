@@ -195,12 +195,12 @@ void ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng);
 
 extern const char *const  ngx_http_vlm_refusal_names[];
 extern const char *const  ngx_http_vlm_stage_names[];
-extern const uint64_t  ngx_http_vlm_bounds[];   /* of buckets, in ms */
 
 /* any thread */
 
-void ngx_http_vlm_metrics_time(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_time_e what, ngx_msec_t ms);
+#define ngx_http_vlm_metrics_time(eng, what, ms)                              \
+    vlm_histogram_add(&(eng)->zone->metrics.times[what], ms)
+
 void ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
     vlm_picture_info_t *info);
 

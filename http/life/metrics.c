@@ -43,32 +43,6 @@ const char *const  ngx_http_vlm_stage_names[] = {
 };
 
 
-const uint64_t  ngx_http_vlm_bounds[NGX_HTTP_VLM_BUCKETS - 1] = {
-    1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000,
-    120000
-};
-
-
-void
-ngx_http_vlm_metrics_time(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_time_e what, ngx_msec_t ms)
-{
-    ngx_uint_t             i;
-    ngx_http_vlm_times_t  *times;
-
-    times = &eng->zone->metrics.times[what];
-
-    for (i = 0; i < NGX_HTTP_VLM_BUCKETS - 1; i++) {
-        if (ms <= ngx_http_vlm_bounds[i]) {
-            break;
-        }
-    }
-
-    ngx_http_vlm_metrics_count(&times->n[i], 1);
-    ngx_http_vlm_metrics_count(&times->ms, ms);
-}
-
-
 void
 ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
     vlm_picture_info_t *info)

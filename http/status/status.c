@@ -297,9 +297,7 @@ ngx_http_vlm_status_documents(ngx_http_vlm_status_t *st)
 static void
 ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
 {
-    uint64_t               n[NGX_HTTP_VLM_BUCKETS];
-    ngx_uint_t             i, k;
-    ngx_http_vlm_times_t  *t;
+    ngx_uint_t  i;
 
     static const struct {
         ngx_http_vlm_time_e  what;
@@ -337,15 +335,8 @@ ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
     };
 
     for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        t = &st->shm.metrics.times[times[i].what];
-
-        for (k = 0; k < NGX_HTTP_VLM_BUCKETS; k++) {
-            n[k] = t->n[k];
-        }
-
-        vlm_metrics_histogram(&st->m, times[i].name, times[i].help, n,
-                              ngx_http_vlm_bounds, NGX_HTTP_VLM_BUCKETS,
-                              t->ms);
+        vlm_metrics_histogram(&st->m, times[i].name, times[i].help,
+                              &st->shm.metrics.times[times[i].what]);
     }
 }
 

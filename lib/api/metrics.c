@@ -10,6 +10,11 @@
 #define LINE  512                      /* bytes */
 
 
+static const uint64_t  bounds[VLM_BUCKETS - 1] = {     /* ms, of buckets */
+    1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 120000
+};
+
+
 static void __attribute__((format(printf, 2, 3)))
 put_line(vlm_metrics_t *m, const char *fmt, ...)
 {
@@ -171,22 +176,35 @@ vlm_metrics_info(vlm_metrics_t *m, const char *name, const char *help,
 
 
 void
-vlm_metrics_histogram(vlm_metrics_t *m, const char *name, const char *help,
-                      const uint64_t *counts, const uint64_t *bounds, size_t n, uint64_t ms)
+vlm_histogram_add(vlm_histogram_t *h, uint64_t ms)
 {
-    size_t    i;
-    uint64_t  sum = 0;
+    size_t  i;
+
+    for (i = 0; i < VLM_BUCKETS - 1 && ms > bounds[i]; i++) { /* void */ }
+
+    (void) __atomic_add_fetch(&h->n[i], 1, __ATOMIC_SEQ_CST);
+    (void) __atomic_add_fetch(&h->ms, ms, __ATOMIC_SEQ_CST);
+}
+
+
+void
+vlm_metrics_histogram(vlm_metrics_t *m, const char *name, const char *help,
+                      const vlm_histogram_t *h)
+{
+    size_t          i;
+    uint64_t        sum = 0;
+    const uint64_t  ms = h->ms;
 
     vlm_metrics_begin(m, name, "histogram", help, "le");
 
-    for (i = 0; i < n; i++) {
-        sum += counts[i];
+    for (i = 0; i < VLM_BUCKETS; i++) {
+        sum += h->n[i];
 
         if (m->json) {
             continue;
         }
 
-        if (i + 1 < n) {
+        if (i + 1 < VLM_BUCKETS) {
             put_line(m, "%s_bucket{le=\"%" PRIu64 ".%03" PRIu64 "\"} %" PRIu64 "\n", name,
                      bounds[i] / 1000, bounds[i] % 1000, sum);
         } else {

@@ -25,6 +25,14 @@ typedef struct {
     size_t       bytes;
 } vlm_metric_label_t;
 
+#define VLM_BUCKETS  17                /* from 1 ms to two minutes; the last has no bound */
+
+/* Times; may lie in shared memory. */
+typedef struct {
+    volatile uint64_t  n[VLM_BUCKETS];
+    volatile uint64_t  ms;             /* the sum */
+} vlm_histogram_t;
+
 typedef struct {
     vlm_json_out_t  w;                 /* vlm_json_release() frees it */
     int             json;
@@ -48,8 +56,10 @@ void vlm_metrics_value(vlm_metrics_t *m, const char *name, uint64_t value);
 void vlm_metrics_info(vlm_metrics_t *m, const char *name, const char *help,
                       const vlm_metric_label_t *labels, size_t n);
 
-/* counts[n]: values up to each of the n - 1 bounds, in ms, and those above; ms: their sum. */
+/* Counts a time in ms; any thread of any process. */
+void vlm_histogram_add(vlm_histogram_t *h, uint64_t ms);
+
 void vlm_metrics_histogram(vlm_metrics_t *m, const char *name, const char *help,
-                           const uint64_t *counts, const uint64_t *bounds, size_t n, uint64_t ms);
+                           const vlm_histogram_t *h);
 
 #endif

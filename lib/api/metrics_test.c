@@ -17,7 +17,7 @@ static vlm_metrics_t  m;
 static void
 put_all(int json)
 {
-    static const uint64_t            counts[] = { 1, 0, 2 }, bounds[] = { 5, 2500 };
+    vlm_histogram_t                  h = { 0 };
     static const vlm_metric_label_t  labels[] = { { "engine", "a\"b", 3 }, { "device", "cpu", 3 } };
 
     static const vlm_metric_t  metrics[] = {
@@ -36,7 +36,11 @@ put_all(int json)
     vlm_metrics_begin(&m, "vlm_refused_total", "counter", "Refused", "reason");
     vlm_metrics_value(&m, "input", 3);
     vlm_metrics_value(&m, "limit", 0);
-    vlm_metrics_histogram(&m, "vlm_queue_seconds", "In the queue", counts, bounds, 3, 8007);
+    vlm_histogram_add(&h, 5);
+    vlm_histogram_add(&h, 6);
+    vlm_histogram_add(&h, 120000);
+    vlm_histogram_add(&h, 120001);
+    vlm_metrics_histogram(&m, "vlm_queue_seconds", "In the queue", &h);
     vlm_metrics_shut(&m);
 
     assert_false(m.w.failed);
@@ -68,10 +72,24 @@ prometheus_has_help_type_and_values(void **state)
                         "vlm_refused_total{reason=\"limit\"} 0\n"
                         "# HELP vlm_queue_seconds In the queue\n"
                         "# TYPE vlm_queue_seconds histogram\n"
+                        "vlm_queue_seconds_bucket{le=\"0.001\"} 0\n"
+                        "vlm_queue_seconds_bucket{le=\"0.002\"} 0\n"
                         "vlm_queue_seconds_bucket{le=\"0.005\"} 1\n"
-                        "vlm_queue_seconds_bucket{le=\"2.500\"} 1\n"
-                        "vlm_queue_seconds_bucket{le=\"+Inf\"} 3\n"
-                        "vlm_queue_seconds_sum 8.007\nvlm_queue_seconds_count 3\n");
+                        "vlm_queue_seconds_bucket{le=\"0.010\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"0.025\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"0.050\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"0.100\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"0.250\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"0.500\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"1.000\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"2.500\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"5.000\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"10.000\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"30.000\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"60.000\"} 2\n"
+                        "vlm_queue_seconds_bucket{le=\"120.000\"} 3\n"
+                        "vlm_queue_seconds_bucket{le=\"+Inf\"} 4\n"
+                        "vlm_queue_seconds_sum 240.012\nvlm_queue_seconds_count 4\n");
 
     vlm_json_release(&m.w);
 }
@@ -89,7 +107,7 @@ json_has_an_object_for_each_label(void **state)
                         "\"vlm_state\":{\"busy\":0,\"ready\":1},\"vlm_up\":1,"
                         "\"vlm_restarts_total\":7,\"vlm_load_seconds\":12.034,"
                         "\"vlm_age_seconds\":0.0,\"vlm_refused_total\":{\"input\":3,\"limit\":0},"
-                        "\"vlm_queue_seconds\":{\"count\":3,\"sum\":8.007}}\n");
+                        "\"vlm_queue_seconds\":{\"count\":4,\"sum\":240.012}}\n");
 
     vlm_json_release(&m.w);
 }
