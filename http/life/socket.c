@@ -12,6 +12,7 @@
 
 
 #include "life.h"
+#include "base/listener.h"
 #include "store/disk.h"
 
 
@@ -39,69 +40,6 @@ ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
 }
 
 
-/* the socket's mode before bind() is that of its file; the descriptor stays
-   open over exec, as nginx's own do */
-
-static int
-ngx_http_vlm_socket_new(ngx_listening_t *ls)
-{
-    int        fd;
-    ngx_err_t  err;
-
-    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK, 0);
-
-    if (fd == -1
-        || (fchmod(fd, 0600) == 0
-            && bind(fd, ls->sockaddr, ls->socklen) == 0
-            && listen(fd, ls->backlog) == 0))
-    {
-        return fd;
-    }
-
-    err = ngx_errno;
-    (void) close(fd);
-    ngx_set_errno(err);
-
-    return -1;
-}
-
-
-/*
- * nginx does not unlink a unix socket before it binds, so the socket file of a
- * killed master would keep the next one from starting.
- */
-
-static void
-ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_listening_t *ls,
-    ngx_log_t *log)
-{
-    int          fd;
-    struct stat  st;
-
-    if (lstat((char *) eng->conf.socket.data, &st) == -1
-        || !S_ISSOCK(st.st_mode))
-    {
-        return;
-    }
-
-    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
-    if (fd == -1) {
-        return;
-    }
-
-    if (connect(fd, ls->sockaddr, ls->socklen) == -1
-        && ngx_errno == ECONNREFUSED)
-    {
-        ngx_http_vlm_log(NGX_LOG_NOTICE, log, 0, eng, "removes \"%V\", on "
-                         "which no process listens", &eng->conf.socket);
-
-        (void) unlink((char *) eng->conf.socket.data);
-    }
-
-    (void) close(fd);
-}
-
-
 /*
  * nginx binds a socket and then gives it mode 0666, but does not change a
  * socket that is already open.  ngx_cycle is still the old cycle, whose sockets
@@ -111,6 +49,7 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_listening_t *ls,
 ngx_int_t
 ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
+    char             *path;
     ngx_listening_t  *ls;
 
     ls = ngx_http_vlm_socket_find(cycle, eng);
@@ -121,9 +60,18 @@ ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    ngx_http_vlm_socket_unlink(eng, ls, cycle->log);
+    /* nginx does not unlink a unix socket before it binds, so that of a killed
+       master would keep the next one from starting */
 
-    ls->fd = ngx_http_vlm_socket_new(ls);
+    path = (char *) eng->conf.socket.data;
+
+    if (vlm_listener_is_dead(path, ls->sockaddr, ls->socklen)) {
+        ngx_http_vlm_log(NGX_LOG_NOTICE, cycle->log, 0, eng, "removes \"%s\", "
+                         "on which no process listens", path);
+        (void) unlink(path);
+    }
+
+    ls->fd = vlm_listener_open(ls->sockaddr, ls->socklen, ls->backlog);
 
     if (ls->fd == (ngx_socket_t) -1) {
         ngx_http_vlm_log(NGX_LOG_EMERG, cycle->log, ngx_errno, eng,
@@ -200,7 +148,7 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
         && ngx_errno == ENOENT)
     {
 
-        fd = ngx_http_vlm_socket_new(ls);
+        fd = vlm_listener_open(ls->sockaddr, ls->socklen, ls->backlog);
 
         if (fd != -1 && dup2(fd, ls->fd) != -1) {
             ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "socket \"%V\" "
