@@ -11,6 +11,7 @@
 
 #include "ngx_http_vlm.h"
 #include "../engine/embedder.h"
+#include "api/adapters.h"
 #include "api/constraint.h"
 #include "api/metrics.h"
 #include "base/breaker.h"
@@ -142,20 +143,6 @@ typedef struct {
     ngx_uint_t                    place;       /* position by this count */
     ngx_uint_t                    count;
 } ngx_http_vlm_rank_t;
-
-
-/* ---- adapters ------------------------------------------------------------ */
-
-/* those that requests can name, in the zone: life/adapter.c */
-
-#define NGX_HTTP_VLM_ADAPTER  64               /* bytes of a name, and a zero */
-
-typedef struct {
-    char                          name[NGX_HTTP_VLM_ADAPTER];
-    char                          dir[NGX_HTTP_VLM_ADAPTER];   /* in "lora" */
-    ngx_uint_t                    listed;
-    ngx_uint_t                    requests;    /* since it was first listed */
-} ngx_http_vlm_adapter_t;
 
 
 /* ---- documents ----------------------------------------------------------- */
@@ -296,7 +283,7 @@ typedef struct {
     char                          store_reason[256];   /* its last error */
     char                          encoder_reason[480]; /* of a failed load */
     char                          reload_reason[480];  /* of a failed reload */
-    ngx_http_vlm_adapter_t        adapters[VLM_MAX_ADAPTERS];
+    vlm_adapter_entry_t           adapters[VLM_MAX_ADAPTERS];  /* adapter.c */
 
     vlm_ring_t                   *hops;        /* the usage of streams that took
                                                   the hop: wire/hop.c */

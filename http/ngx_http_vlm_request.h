@@ -230,7 +230,7 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    heavy;       /* pictures, or the store */
     ngx_atomic_t                  abandoned;   /* its thread may stop */
     uint64_t                      hash;        /* of the body */
-    char                          adapter[NGX_HTTP_VLM_ADAPTER];
+    char                          adapter[VLM_ADAPTER_NAME];
                                                /* its name, or empty */
     double                        adapter_scale;
     vlm_prompt_t                 *prompt;      /* until submitted */

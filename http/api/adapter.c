@@ -418,7 +418,7 @@ static void
 ngx_http_vlm_adapter_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     int   n;
-    char  text[128 + NGX_HTTP_VLM_ADAPTER];
+    char  text[128 + VLM_ADAPTER_NAME];
 
     n = snprintf(text, sizeof(text), "Success: LoRA adapter '%s' %s "
                  "successfully.", ctx->adapter, ctx->error.err.text);

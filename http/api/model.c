@@ -95,7 +95,7 @@ ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
 
 static ngx_int_t
 ngx_http_vlm_model_adapted(ngx_http_vlm_engine_t *eng, ngx_str_t *name,
-    char copy[NGX_HTTP_VLM_ADAPTER])
+    char copy[VLM_ADAPTER_NAME])
 {
     size_t  len, tag;
 
@@ -108,7 +108,7 @@ ngx_http_vlm_model_adapted(ngx_http_vlm_engine_t *eng, ngx_str_t *name,
         len -= tag;
     }
 
-    if (eng->conf.vlm.lora == NULL || len >= NGX_HTTP_VLM_ADAPTER) {
+    if (eng->conf.vlm.lora == NULL || len >= VLM_ADAPTER_NAME) {
         return NGX_DECLINED;
     }
 
@@ -124,7 +124,7 @@ ngx_http_vlm_model_adapted(ngx_http_vlm_engine_t *eng, ngx_str_t *name,
 ngx_int_t
 ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
 {
-    char  copy[NGX_HTTP_VLM_ADAPTER];
+    char  copy[VLM_ADAPTER_NAME];
 
     if (ngx_http_vlm_model_adapted(ctx->engine, name, copy) != NGX_OK) {
         return NGX_DECLINED;
@@ -140,7 +140,7 @@ ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
 ngx_http_vlm_engine_t *
 ngx_http_vlm_model_engine(ngx_http_request_t *r, ngx_str_t *name)
 {
-    char                    copy[NGX_HTTP_VLM_ADAPTER];
+    char                    copy[VLM_ADAPTER_NAME];
     ngx_uint_t              i;
     ngx_http_vlm_engine_t  *eng, *adapted, *any;
 

@@ -9,68 +9,6 @@
 #include "life.h"
 
 
-/* under the lock: the entry of that name, or NULL */
-
-static ngx_http_vlm_adapter_t *
-ngx_http_vlm_adapter_find(ngx_http_vlm_engine_t *eng, const char *name)
-{
-    ngx_uint_t               i;
-    ngx_http_vlm_adapter_t  *a;
-
-    for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
-        a = &eng->zone->adapters[i];
-
-        if (ngx_strcmp(a->name, name) == 0) {
-            return a;
-        }
-    }
-
-    return NULL;
-}
-
-
-/* an entry that is listed no more keeps its count until another needs it */
-
-static void
-ngx_http_vlm_adapter_add(ngx_http_vlm_engine_t *eng, vlm_adapter_info_t *info)
-{
-    char                    *dir, *name;
-    ngx_uint_t               i;
-    ngx_http_vlm_adapter_t  *a;
-
-    name = info->name;
-    dir = strrchr(info->path, '/') + 1;        /* "lora", a slash, and it */
-
-    a = ngx_http_vlm_adapter_find(eng, name);
-
-    for (i = 0; a == NULL && i < VLM_MAX_ADAPTERS; i++) {
-
-        if (eng->zone->adapters[i].name[0] == '\0') {
-            a = &eng->zone->adapters[i];
-        }
-    }
-
-    for (i = 0; a == NULL && i < VLM_MAX_ADAPTERS; i++) {
-
-        if (!eng->zone->adapters[i].listed) {
-            a = &eng->zone->adapters[i];
-        }
-    }
-
-    if (a == NULL) {
-        return;
-    }
-
-    if (ngx_strcmp(a->name, name) != 0) {
-        ngx_cpystrn((u_char *) a->name, (u_char *) name, sizeof(a->name));
-        a->requests = 0;
-    }
-
-    ngx_cpystrn((u_char *) a->dir, (u_char *) dir, sizeof(a->dir));
-    a->listed = 1;
-}
-
-
 void
 ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng)
 {
@@ -89,12 +27,14 @@ ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng)
 
     ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
-    for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
-        eng->zone->adapters[i].listed = 0;
-    }
+    vlm_adapters_clear(eng->zone->adapters, VLM_MAX_ADAPTERS);
 
     for (i = 0; i < n; i++) {
-        ngx_http_vlm_adapter_add(eng, &list[i]);
+
+        /* a path is "lora", a slash, and the directory */
+
+        vlm_adapters_add(eng->zone->adapters, VLM_MAX_ADAPTERS, list[i].name,
+                         strrchr(list[i].path, '/') + 1);
     }
 
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
@@ -105,12 +45,13 @@ ngx_uint_t
 ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng, const char *name,
     char *dir)
 {
-    ngx_uint_t               listed;
-    ngx_http_vlm_adapter_t  *a;
+    ngx_uint_t            listed;
+    vlm_adapter_entry_t  *a;
 
     ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
-    a = name[0] ? ngx_http_vlm_adapter_find(eng, name) : NULL;
+    a = name[0] ? vlm_adapters_find(eng->zone->adapters, VLM_MAX_ADAPTERS, name)
+                : NULL;
     listed = a && a->listed;
 
     if (listed && dir) {
@@ -126,11 +67,11 @@ ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng, const char *name,
 void
 ngx_http_vlm_adapter_count(ngx_http_vlm_engine_t *eng, const char *name)
 {
-    ngx_http_vlm_adapter_t  *a;
+    vlm_adapter_entry_t  *a;
 
     ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
-    a = ngx_http_vlm_adapter_find(eng, name);
+    a = vlm_adapters_find(eng->zone->adapters, VLM_MAX_ADAPTERS, name);
 
     if (a) {
         a->requests++;

@@ -137,7 +137,7 @@ ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng);
 
 /* any thread of any process: the number of adapters of that name, 0 or 1, and
-   its directory into dir [NGX_HTTP_VLM_ADAPTER], unless that is NULL; and one
+   its directory into dir [VLM_ADAPTER_NAME], unless that is NULL; and one
    more request for it */
 
 ngx_uint_t ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng,

@@ -118,7 +118,7 @@ ngx_http_vlm_health_adapters(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *shm)
 {
     ngx_uint_t               i;
-    ngx_http_vlm_adapter_t  *a;
+    vlm_adapter_entry_t     *a;
 
     if (eng->conf.vlm.lora == NULL) {
         return;

@@ -243,7 +243,7 @@ static void
 ngx_http_vlm_status_adapters(ngx_http_vlm_status_t *st)
 {
     ngx_uint_t               i;
-    ngx_http_vlm_adapter_t  *a;
+    vlm_adapter_entry_t     *a;
 
     vlm_metrics_begin(&st->m, "vlm_adapter_requests_total", "counter",
                               "Prompts with this adapter", "adapter");

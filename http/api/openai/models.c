@@ -36,7 +36,7 @@ ngx_http_vlm_models_put(vlm_json_out_t *w,
 static ngx_int_t
 ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_str_t *name)
 {
-    char                    dir[NGX_HTTP_VLM_ADAPTER];
+    char                    dir[VLM_ADAPTER_NAME];
     ngx_uint_t              adapted;
     vlm_json_out_t          w;
     ngx_http_vlm_ctx_t     *ctx;
