@@ -113,8 +113,8 @@ my %code = map { $_ => code($_) } @PRODUCT;
 
     $sum{/\.c$/ ? 'c' : 'h'} += lines($_) for @own;
 
-    cmp_ok($sum{c}, '<=', 21_600, 'http/ has at most 21,600 lines of C, without headers, tests and documents');
-    cmp_ok($sum{h}, '<=', 3_060, 'and its headers at most 3,060');
+    cmp_ok($sum{c}, '<=', 20_960, 'http/ has at most 20,960 lines of C, without headers, tests and documents');
+    cmp_ok($sum{h}, '<=', 3_000, 'and its headers at most 3,000');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------
