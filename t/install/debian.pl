@@ -44,7 +44,8 @@ sub make_root {
     my $archive = "build/roots/$suite.tar";
 
     make_path('build/roots');
-    run('sh', '-ec', 'mmdebstrap --quiet --variant=minbase "$1" "$2.new" && mv "$2.new" "$2"', 'sh', $suite, $archive)
+    run('sh', '-ec', 'mmdebstrap --quiet --variant=minbase --format=tar "$1" "$2.new" && mv "$2.new" "$2"', 'sh', $suite,
+        $archive)
         unless -e $archive;
 
     run('rm', '-rf', '--one-file-system', $root);
@@ -60,6 +61,7 @@ sub build {
 
     if (!-e "$root/ready") {
         make_root($suite, $root);
+        run('sh', '-ec', 'echo force-unsafe-io >"$1/etc/dpkg/dpkg.cfg.d/builder"', 'sh', $root);
         in_root($root, 'apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq -y '
                        . '--no-install-recommends install make lintian >/dev/null');
         run('touch', "$root/ready");
