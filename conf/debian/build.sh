@@ -4,7 +4,9 @@
 # build/deb/.  dpkg-buildpackage wants a directory debian/ at the top of the sources, so they are
 # copied, and conf/debian is that directory in the copy.
 #
-# NVCC is the path of nvcc; without it nginx-vlm-cuda is left out.
+# NVCC is the path of nvcc; without it nginx-vlm-cuda is left out.  DEBFULLNAME and DEBEMAIL, the
+# variables of Debian's own tools, name the maintainer.  Without them the packages name the authors
+# at an address that cannot exist (RFC 2606), since the project has no mailbox.
 
 set -eu
 
@@ -26,6 +28,12 @@ mv "$src/conf/debian" "$src/debian"
 # The module fits one nginx, so each Debian has a version of its own; the later Debian's is higher.
 sed -i "1s/) unstable;/~deb$VERSION_ID) $VERSION_CODENAME;/" "$src/debian/changelog"
 
+if [ -n "${DEBEMAIL:-}" ]; then
+    maintainer=$(printf '%s' "${DEBFULLNAME:-nginx-vlm authors} <$DEBEMAIL>" | sed 's/[&|\\]/\\&/g')
+    sed -i "s|^Maintainer: .*|Maintainer: $maintainer|" "$src/debian/control"
+    sed -i "s|^ -- .*>  | -- $maintainer  |" "$src/debian/changelog"
+fi
+
 profiles=
 if [ -n "${NVCC:-}" ]; then
     profiles=-Ppkg.nginx-vlm.cuda
@@ -34,7 +42,7 @@ else
 fi
 
 # The variables of the make that called the script are not the package's.
-unset MAKEFLAGS MFLAGS MAKELEVEL ENGINE_BUILD WERROR CFLAGS
+unset MAKEFLAGS MFLAGS MAKELEVEL ENGINE_BUILD WERROR CFLAGS NGINX
 
 cd "$src"
 DEB_BUILD_OPTIONS="noautodbgsym ${DEB_BUILD_OPTIONS:-}" dpkg-buildpackage -b -us -uc $profiles
