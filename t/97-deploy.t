@@ -21,6 +21,26 @@ my $control = VLM::slurp('conf/debian/control');
 my %ours = map { $_ => 1 } $control =~ /^Package: (\S+)/mg;
 
 
+# ---- the files of the packages -----------------------------------------------
+
+# Words of the lists in conf/debian, which end with one of these.
+sub packaged {
+    my ($kind) = @_;
+
+    return map { split } map { VLM::slurp($_) } glob "conf/debian/*.$kind";
+}
+
+my %packaged = map { $_ => 1 } packaged('docs'), packaged('examples');
+
+is(join(' ', grep { !$packaged{$_} } 'README.md', glob 'docs/*.md'), '', 'each page of docs/ is in a package');
+
+# conf/debian makes the packages, and conf/container is for a checkout.
+is(join(' ', grep { !$packaged{$_} && !m{^conf/(?:debian|container|systemd)$} } glob('conf/*.conf'), grep { -d } glob 'conf/*'), '',
+   'each example configuration is in a package');
+ok($packaged{$_}, "$_ is in a package") for glob 'conf/systemd/*/*';
+is(join(' ', grep { !-e } sort keys %packaged), '', 'the packages list no file that is gone');
+
+
 # ---- the Containerfile -------------------------------------------------------
 
 my $recipe = VLM::slurp('conf/container/Containerfile');

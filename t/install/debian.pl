@@ -9,11 +9,14 @@ use warnings;
 
 use Cwd qw(getcwd);
 use File::Path qw(make_path);
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-# A stranger has an answer this soon, beginning with an empty root.
+# A stranger has an answer this soon, beginning with an empty root: on an idle machine by the clock, and beside
+# other load, of which more than this share of the processors is a sign, by processor time.
 my $SOON = 180;
+my $IDLE = 0.1;
 
 
 # Returns what the command prints; the test ends if it fails.
@@ -95,6 +98,35 @@ _EOC_
 }
 
 
+# Seconds of processor time that the whole machine has spent, and its number of processors.
+sub machine {
+    open my $in, '<', '/proc/stat' or die "/proc/stat: $!\n";
+    my @lines = <$in>;
+
+    my (undef, $user, $nice, $system, $idle, $wait, $irq, $softirq) = split ' ', $lines[0];
+
+    return (($user + $nice + $system + $irq + $softirq) / POSIX::sysconf(POSIX::_SC_CLK_TCK()), scalar grep { /^cpu\d/ } @lines);
+}
+
+
+# Compares the way to the first answer with the limit; $own is its processor time.
+sub soon_enough {
+    my ($suite, $wall, $own, $busy, $processors) = @_;
+
+    my $others = ($busy - $own) / ($wall * $processors);
+
+    diag(sprintf '%s: %.0f s from an empty root to the first answer, %.0f s of a processor; others took %.0f%% of the machine',
+         $suite, $wall, $own, 100 * $others);
+
+    if ($others <= $IDLE) {
+        cmp_ok($wall, '<=', $SOON, 'the way to it took three minutes at most');
+
+    } else {
+        cmp_ok($own, '<=', $SOON, 'the way to it took three minutes of a processor at most');
+    }
+}
+
+
 sub test_packages {
     my ($suite) = @_;
 
@@ -110,10 +142,14 @@ sub test_packages {
     make_root($suite, $root);
     make_path("$root/debs", "$root/models");
     run('sh', '-ec', 'cp "$1"/src/build/deb/*.deb "$2/debs/"; cp -r demo/model "$2/models/demo"; '
-                     . 'cp html/sample-1.png t/install/scenario "$2/models/"', 'sh', $builder, $root);
+                     . 'cp -r demo/model-3 "$2/models/demo-3"; cp html/sample-1.png t/install/scenario "$2/models/"; '
+                     . 'openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost '
+                     . '-keyout "$2/models/robobrain.key" -out "$2/models/robobrain.pem" 2>&1', 'sh', $builder, $root);
     raise($root);
 
     my $start = time;
+    my ($busy) = machine();
+    my (undef, undef, @before) = times;
 
     in_root($root, 'apt-get -qq update; '
                    . 'apt-get -qq -y --no-install-recommends --download-only install curl nginx procps /debs/*.deb >/dev/null');
@@ -122,6 +158,8 @@ sub test_packages {
          'ip link set lo up; mount -t proc proc "$1/proc"; exec chroot "$1" sh /models/scenario', 'sh', $root
         or die "unshare: $!\n";
 
+    my (undef, undef, @after) = times;
+    my $download = $after[0] + $after[1] - $before[0] - $before[1];
     my $ended = 0;
 
     while (<$tap>) {
@@ -130,10 +168,10 @@ sub test_packages {
         if (/^(not )?ok - (.*)/) {
             ok(!$1, $2);
 
-            # The first answer stands for the whole way to it.
-            cmp_ok(time - $start, '<=', $SOON, 'the way to it took three minutes at most')
-                and diag(sprintf '%s: %.0f s from an empty root to the first answer', $suite, time - $start)
-                if $2 =~ /^the first answer/;
+        } elsif (/^processor time (\S+)$/) {
+            my ($now, $processors) = machine();
+
+            soon_enough($suite, time - $start, $download + $1, $now - $busy, $processors);
 
         } elsif (/^end$/) {
             $ended = 1;
