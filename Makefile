@@ -24,14 +24,17 @@
 # make scale       load over a front and three nodes, of which one is killed, one drained; SECONDS=
 # make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)
 # make install     the module, the page and the command vlm, below DESTDIR
+# make test-nginx  the tests over HTTP with another nginx, from its sources: NGINX=DIR; SUITES="http live" for more
 # make deb         packages for this Debian, in build/deb
 # make test-install  builds, installs, asks, upgrades and purges them in fresh roots of Debian 12 and 13
 # make deps        installs missing Debian packages as root; else prints the command for it
 # make help        this list
 #
 # The module is built against Debian's nginx-dev, in a copy of its tree, because the build writes
-# into it.  The build uses CC, CFLAGS, CPPFLAGS and LDFLAGS as distributions set them.  Warnings
-# fail only a build with WERROR=-Werror, as in CI, because a newer compiler has new warnings.
+# into it.  With NGINX=DIR it is built against the sources of nginx in DIR, a release or a checkout,
+# and that nginx is built, too, in build/other.  The build uses CC, CFLAGS, CPPFLAGS and LDFLAGS as
+# distributions set them.  Warnings fail only a build with WERROR=-Werror, as in CI, because a newer
+# compiler has new warnings.
 
 ifneq ($(words $(CURDIR)),1)
 $(error The path "$(CURDIR)" has a space in it, which make cannot handle: move the checkout)
@@ -48,13 +51,15 @@ DESTDIR       ?=
 # Installs missing packages, or lists them; conf/debian/rules sets it to nothing.
 DEPS          ?= t/deps
 
-NGINX_SRC     := /usr/share/nginx/src
+DEBIAN_NGINX  := /usr/share/nginx/src
+NGINX         ?=
+NGINX_SRC     := $(or $(NGINX),$(DEBIAN_NGINX))
 MODULES_DIR   := /usr/lib/nginx/modules
 LIBEXEC_DIR   := /usr/libexec/nginx-vlm
 
 # test-asan sets SAN, which builds everything a second time, in a directory of its own.
 SAN           ?=
-O             := build$(if $(SAN),/asan)
+O             := build$(if $(SAN),/asan)$(if $(NGINX),/other)
 E             := $(if $(SAN),build/asan/engine,engine/build)
 CFLAGS        ?= -O2 -g
 OPT           := $(if $(SAN),-O1 -g,$(CPPFLAGS) $(CFLAGS))
@@ -100,9 +105,12 @@ NGX_OPT        = --with-cc="$(CC)" --with-ld-opt="$(LDFLAGS) $(SAN)" \
                  --with-cc-opt="$(OPT) $(SAN) $(if $(WERROR),,-Wno-error)"
 
 $(O)/nginx/objs/Makefile: config config.make $(O)/built-with | deps-build
+	@test -e $(NGINX_SRC)/src/core/nginx.h || { echo '$(NGINX_SRC) has no sources of nginx'; exit 1; }
 	rm -rf $(O)/nginx
 	cp -r $(NGINX_SRC) $(O)/nginx
-	cd $(O)/nginx && bash -c '. ./conf_flags && bash ./configure "$${NGX_CONF_FLAGS[@]}" \
+	cd $(O)/nginx && rm -rf objs && { test -e conf_flags || cp $(DEBIAN_NGINX)/conf_flags .; } && \
+	    { test -e configure || cp auto/configure .; } && \
+	    bash -c '. ./conf_flags && bash ./configure "$${NGX_CONF_FLAGS[@]}" \
 	    --add-dynamic-module=$(CURDIR) $(NGX_OPT)' >configure.log 2>&1 \
 	    || { tail -n 20 configure.log; exit 1; }
 
@@ -114,7 +122,7 @@ $(O)/built-with: engine FORCE
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
-	@$(MAKE) --no-print-directory -j $(JOBS) -C $(O)/nginx -f objs/Makefile modules
+	@$(MAKE) --no-print-directory -j $(JOBS) -C $(O)/nginx -f objs/Makefile $(if $(NGINX),binary) modules
 	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.new && mv $@.new $@; }
 
 VLM_SRCS       = $(filter-out %_test.c,$(wildcard engine/cli/*.c))
@@ -250,6 +258,7 @@ engine-tests: engine
 	@$(ENGINE) -k tests
 
 TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O) \
+                 $(if $(NGINX),TEST_NGINX_BINARY=$(CURDIR)/$(O)/nginx/objs/nginx) \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/$(O)/ngx_http_vlm_module.so
 
 # Requests go through the whole module, without nginx: the target has the few functions of nginx
@@ -321,6 +330,13 @@ test-valgrind: module tools checkpoints | deps-memcheck
 
 test-arm64: tools checkpoints | deps-arm64
 	@JOBS=$(JOBS) t/arm64
+
+SUITES        ?= http
+
+test-nginx: module tools documents fixtures | deps-test
+	@test -n "$(NGINX)" || { echo 'NGINX= is the directory of an nginx, with its sources'; exit 1; }
+	@$(O)/nginx/objs/nginx -v
+	@$(TEST_ENV) t/suite -o $(O)/results -n nginx $(SUITES)
 
 test-page: module tools documents | deps-page
 	@$(TEST_ENV) t/suite -o $(O)/results-page -n page page
@@ -555,7 +571,7 @@ clean:
         request-fuzz \
         fixtures checkpoints soak scale documents deps-documents deps-ocr pdf-tests \
         test-asan suites-asan fidelity fidelity-documents fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck deps-arm64 deps-deb deps-install deb test-install test-arm64 test-compilers test-page test-clients test-outside test-tsan \
+        deps-page deps-memcheck deps-arm64 deps-deb deps-install deb test-install test-nginx test-arm64 test-compilers test-page test-clients test-outside test-tsan \
         test-valgrind bench-documents bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs
