@@ -49,6 +49,7 @@ is($s->post('/v1/load_lora_adapter', { lora_name => 'name', lora_path => 'one' }
    'an adapter is loaded under another name');
 
 my @names = ('base', 'one', 'two', ('name') x 5);
+my $asked = 0;
 my (@open, @failed, @odd, %done, $before);
 my %may = (base => ['base'], one => ['one'], two => ['two'], name => ['one']);
 
@@ -79,7 +80,7 @@ sub turn {
     take(@_);
 
     while (@open < $CLIENTS) {
-        my $name = $names[int rand @names];
+        my $name = $names[$asked++ % @names];
 
         push @open, { name => $name, may => { map { $_ => 1 } @{ $may{$name} } },
                       request => $s->begin(question($name eq 'base' ? '' : $name)) };
