@@ -474,17 +474,6 @@ uint32_t vlm_grammar_least(const vlm_grammar_t *g);
 
 /* ---- jobs ---------------------------------------------------------------- */
 
-typedef struct {
-    uint32_t  id;
-    float     logprob;                 /* before penalties, bias and temperature */
-} vlm_logprob_t;
-
-typedef struct {
-    vlm_logprob_t  picked;
-    uint32_t       n_top;
-    vlm_logprob_t  top[VLM_TOP_LOGPROBS];          /* [n_top] by falling probability */
-} vlm_token_t;
-
 /*
  * Sampling of one token, in this order: logprobs are reported; frequency and presence penalty,
  * bias, no_repeat_ngram_size, min_tokens and the grammar's mask are applied; then repetition

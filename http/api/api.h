@@ -11,6 +11,8 @@
 
 #include "../status/status.h"
 #include "api/calls.h"
+#include "api/logprobs.h"
+#include "base/multipart.h"
 
 
 /*
@@ -141,17 +143,12 @@ void ngx_http_vlm_tools_content(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *text);
 
 /* ---- tokens.c: log-probabilities ----------------------------------------- */
 
-/* the next n tokens, which then count as sent: as they are, or as an array of
-   objects, each with its "top_logprobs" always, or if there are any */
+/* the next n tokens, which then count as sent: see lib/api/logprobs.h */
 
-vlm_token_t *ngx_http_vlm_tokens_take(ngx_http_vlm_ctx_t *ctx, size_t n);
-void ngx_http_vlm_tokens_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+void ngx_http_vlm_tokens_objects(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     const char *key, size_t n, ngx_uint_t always);
-
-/* a token's bytes */
-
-const char *ngx_http_vlm_tokens_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id,
-    size_t *len);
+void ngx_http_vlm_tokens_arrays(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    size_t n, size_t *offset);
 
 
 /* ---- handlers and threads of routes -------------------------------------- */

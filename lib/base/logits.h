@@ -1,4 +1,5 @@
-/* Bounds of what a request may ask of an answer's logits: its fields and the engine share them. */
+/* What a request may ask of an answer's logits, and what it gets of them: the interfaces and the
+   engine share it. */
 
 #ifndef VLM_LOGITS_H
 #define VLM_LOGITS_H
@@ -12,5 +13,16 @@ typedef struct {
     uint32_t  id;                      /* token of the vocabulary */
     float     bias;                    /* -100 to 100; at -100 the id is never picked */
 } vlm_bias_t;
+
+typedef struct {
+    uint32_t  id;
+    float     logprob;                 /* before penalties, bias and temperature */
+} vlm_logprob_t;
+
+typedef struct {
+    vlm_logprob_t  picked;
+    uint32_t       n_top;
+    vlm_logprob_t  top[VLM_TOP_LOGPROBS];          /* [n_top] by falling probability */
+} vlm_token_t;
 
 #endif

@@ -128,7 +128,7 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     }
 
     if (n_tokens) {
-        ngx_http_vlm_tokens_put(ctx, w, "logprobs", n_tokens, 0);
+        ngx_http_vlm_tokens_objects(ctx, w, "logprobs", n_tokens, 0);
     }
 
     vlm_json_add_bool(w, "done", reason != NULL);

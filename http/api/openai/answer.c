@@ -112,6 +112,33 @@ ngx_http_vlm_openai_called(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
+/* of the next n tokens: null in an event that has no text */
+
+static void
+ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    size_t n, ngx_uint_t none)
+{
+    ngx_http_vlm_openai_t *o = ctx->data;
+
+    if (!ctx->sampling.logprobs || none) {
+        vlm_json_add_string(w, "logprobs", NULL);
+        return;
+    }
+
+    vlm_json_add_open(w, "logprobs", '{');
+
+    if (o->chat) {
+        ngx_http_vlm_tokens_objects(ctx, w, "content", n, 1);
+        vlm_json_add_string(w, "refusal", NULL);
+
+    } else {
+        ngx_http_vlm_tokens_arrays(ctx, w, n, &o->offset);
+    }
+
+    vlm_json_shut(w, '}');
+}
+
+
 /* an event of a stream, or a whole answer */
 
 static void
@@ -159,12 +186,8 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         vlm_json_add_text(w, "text", (char *) text->data, text->len);
     }
 
-    if (!ctx->sampling.logprobs || (ctx->streaming && (role || finish))) {
-        vlm_json_add_string(w, "logprobs", NULL);
-
-    } else {
-        ngx_http_vlm_openai_logprobs(ctx, w, n_tokens);
-    }
+    ngx_http_vlm_openai_logprobs(ctx, w, n_tokens,
+                                 ctx->streaming && (role || finish));
 
     vlm_json_add_string(w, "finish_reason", !finish ? NULL
                            : o->n_calls && ctx->finish != VLM_FINISH_LENGTH

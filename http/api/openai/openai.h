@@ -54,12 +54,4 @@ void ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last);
 
 
-/* ---- logprobs.c ---------------------------------------------------------- */
-
-/* "logprobs" of the next n tokens, which then count as sent */
-
-void ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, size_t n);
-
-
 #endif /* _NGX_HTTP_VLM_OPENAI_H_INCLUDED_ */
