@@ -80,6 +80,17 @@ ngx_int_t ngx_http_vlm_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece, ngx_http_vlm_run_t *run);
 void ngx_http_vlm_work_body(ngx_http_request_t *r);
 
+/* thread: the document of a body of at most so many bytes, which the caller
+   frees; NULL: the request has failed */
+
+vlm_json_t *ngx_http_vlm_work_json(ngx_http_vlm_ctx_t *ctx, size_t most);
+
+/* thread: the body as a form: its "file", and a text of this name, unless that
+   is NULL; NGX_ERROR: the request has failed */
+
+ngx_int_t ngx_http_vlm_work_form(ngx_http_vlm_ctx_t *ctx, const char *text,
+    vlm_multipart_form_t *form);
+
 
 /* ---- thinking.c: the model's text to thinking and answer ----------------- */
 
@@ -216,10 +227,6 @@ ngx_http_vlm_handler_t  ngx_http_vlm_documents_page_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_documents_upload_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_documents_process_handler;
 
-/* ..._work() for these, with the request's salt */
-
-ngx_int_t ngx_http_vlm_documents_work(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece, ngx_http_vlm_run_t *run);
 ngx_http_vlm_run_t  ngx_http_vlm_documents_get;
 ngx_http_vlm_run_t  ngx_http_vlm_documents_list;
 ngx_http_vlm_run_t  ngx_http_vlm_documents_link;

@@ -150,10 +150,6 @@ ngx_http_vlm_call(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
         return route->handler(r, eng, piece);
     }
 
-    if (route->run && route->stores == 2) {
-        return ngx_http_vlm_documents_work(r, eng, piece, route->run);
-    }
-
     return route->run ? ngx_http_vlm_work(r, eng, piece, route->run)
                       : ngx_http_vlm_ask(r, eng, route->dialect);
 }

@@ -17,7 +17,11 @@ ngx_http_vlm_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ctx = ngx_http_vlm_ctx(r);
 
-    if (ctx == NULL) {
+    /* the request's salt */
+
+    if (ctx == NULL
+        || ngx_http_vlm_order_value(r, eng, &ctx->place.rank) != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -97,4 +101,47 @@ ngx_http_vlm_work_body(ngx_http_request_t *r)
     {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
+}
+
+
+vlm_json_t *
+ngx_http_vlm_work_json(ngx_http_vlm_ctx_t *ctx, size_t most)
+{
+    vlm_err_t    err;
+    vlm_json_t  *json;
+
+    if (ctx->body.len > most) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                                 "The request body has %uz bytes, it may have "
+                                 "%uz", ctx->body.len, most);
+        return NULL;
+    }
+
+    json = vlm_json_parse(ctx->body.data, ctx->body.len, &err);
+
+    if (json == NULL) {
+        (void) ngx_http_vlm_fail_input(ctx, "%s", err.text);
+    }
+
+    return json;
+}
+
+
+ngx_int_t
+ngx_http_vlm_work_form(ngx_http_vlm_ctx_t *ctx, const char *text,
+    vlm_multipart_form_t *form)
+{
+    const char       *error;
+    ngx_table_elt_t  *h;
+
+    if (ngx_http_vlm_body_get(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    h = ctx->request->headers_in.content_type;
+
+    return vlm_multipart_form(form, h ? (char *) h->value.data : NULL,
+                              h ? h->value.len : 0, ctx->body.data,
+                              ctx->body.len, "file", text, &error)
+           == 0 ? NGX_OK : ngx_http_vlm_fail_input(ctx, "%s", error);
 }

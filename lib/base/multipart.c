@@ -538,3 +538,42 @@ hex(int c)
 
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
+
+
+int
+vlm_multipart_form(vlm_multipart_form_t *form,
+    const char *type, size_t type_len, const void *data, size_t bytes,
+    const char *file, const char *text, const char **error)
+{
+    int                   rc;
+    vlm_multipart_t       mp;
+    vlm_multipart_part_t  part;
+
+    memset(form, 0, sizeof(vlm_multipart_form_t));
+
+    rc = vlm_multipart_init(&mp, type, type_len, data, bytes);
+    *error = mp.error;
+
+    if (rc != 0) {
+        return rc == 1 ? 0 : -1;
+    }
+
+    while ((rc = vlm_multipart_next(&mp, &part)) == 1) {
+
+        if (part.is_file && form->file.data == NULL
+            && strcmp(part.name, file) == 0)
+        {
+            form->file = part;
+
+        } else if (!part.is_file && form->text == NULL && text != NULL
+                   && strcmp(part.name, text) == 0)
+        {
+            form->text = part.data;
+            form->text_bytes = part.bytes;
+        }
+    }
+
+    *error = mp.error;
+
+    return rc;
+}

@@ -61,4 +61,25 @@ int vlm_multipart_next(vlm_multipart_t *mp,
     vlm_multipart_part_t *part);
 
 
+/* a form's file, and a text beside it; of equal names the first counts */
+
+typedef struct {
+    vlm_multipart_part_t      file;        /* data NULL: there is none */
+    const char               *text;        /* within the body, or NULL */
+    size_t                    text_bytes;
+} vlm_multipart_form_t;
+
+/*
+ * Reads all parts, since a body that was cut is no upload.
+ *
+ *   file, text   the names of both; text NULL: none is looked for
+ *   returns      0, also of a body that is no form, which has neither; or -1,
+ *                and *error has the reason
+ */
+
+int vlm_multipart_form(vlm_multipart_form_t *form,
+    const char *type, size_t type_len, const void *data, size_t bytes,
+    const char *file, const char *text, const char **error);
+
+
 #endif /* _NGX_HTTP_VLM_MULTIPART_H_INCLUDED_ */

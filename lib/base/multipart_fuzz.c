@@ -49,6 +49,28 @@ check(const vlm_multipart_part_t *part, const char *body,
 }
 
 
+static void
+check_form(const char *type, size_t type_len, const char *body, size_t len)
+{
+    const char            *error;
+    vlm_multipart_form_t   form;
+
+    if (vlm_multipart_form(&form, type, type_len, body, len, "file", "text", &error) != 0) {
+        return;
+    }
+
+    if (form.file.data != NULL) {
+        check(&form.file, body, len);
+    }
+
+    if (form.text != NULL && (form.text < body || form.text_bytes > len
+                              || (size_t) (form.text - body) > len - form.text_bytes))
+    {
+        abort();
+    }
+}
+
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -71,6 +93,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     while (vlm_multipart_next(&mp, &part) == 1) {
         check(&part, body, len);
     }
+
+    check_form(type, type_len, body, len);
 
     return 0;
 }

@@ -334,10 +334,58 @@ every_truncation_is_refused(void **state)
 }
 
 
+#define PART(head, data)  "--xYz\r\nContent-Disposition: form-data; " head "\r\n\r\n" data "\r\n"
+
+
+static void
+a_form_has_a_file_and_a_text(void **state)
+{
+    size_t                 n;
+    const char            *e;
+    vlm_multipart_form_t   form;
+
+    static const char  body[] = PART("name=text", "first") PART("name=file", "no file")
+        PART("name=file; filename=a.pdf", "%PDF") PART("name=text; filename=b", "no text")
+        PART("name=file; filename=b.pdf", "second") PART("name=text", "second") "--xYz--";
+
+    (void) state;
+
+    assert_int_equal(vlm_multipart_form(&form, TYPE, sizeof(TYPE) - 1, body, sizeof(body) - 1,
+                                        "file", "text", &e), 0);
+    assert_string_equal(form.file.filename, "a.pdf");
+    assert_int_equal(form.file.bytes, 4);
+    assert_memory_equal(form.file.data, "%PDF", 4);
+    assert_int_equal(form.text_bytes, 5);
+    assert_memory_equal(form.text, "first", 5);
+
+    assert_int_equal(vlm_multipart_form(&form, TYPE, sizeof(TYPE) - 1, body, sizeof(body) - 1,
+                                        "picture", NULL, &e), 0);
+    assert_null(form.file.data);
+    assert_null(form.text);
+
+    /* what comes behind the file is read, too */
+
+    for (n = 0; n < sizeof(body) - 1; n++) {
+        assert_int_equal(vlm_multipart_form(&form, TYPE, sizeof(TYPE) - 1, body, n, "file", "text",
+                                            &e), -1);
+        assert_non_null(e);
+    }
+
+    assert_int_equal(vlm_multipart_form(&form, "text/plain", 10, body, sizeof(body) - 1, "file",
+                                        "text", &e), 0);
+    assert_null(form.file.data);
+
+    assert_int_equal(vlm_multipart_form(&form, "multipart/form-data", 19, body, sizeof(body) - 1,
+                                        "file", "text", &e), -1);
+    assert_non_null(e);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_form_has_a_file_and_a_text),
         cmocka_unit_test(a_form_is_read_part_by_part),
         cmocka_unit_test(a_boundary_may_be_quoted_and_come_late),
         cmocka_unit_test(names_are_unescaped_as_browsers_escape_them),

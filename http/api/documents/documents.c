@@ -59,16 +59,6 @@ ngx_http_vlm_documents_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 ngx_int_t
 ngx_http_vlm_documents_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = ngx_http_vlm_ctx(r);
-
-    if (ctx == NULL
-        || ngx_http_vlm_order_value(r, eng, &ctx->place.rank) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
     if (eng->zone->documents.states[VLM_DOCUMENT_WAITING]
         >= eng->conf.queue_size)
     {
@@ -85,60 +75,12 @@ ngx_http_vlm_documents_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* All parts are parsed, since a truncated body is not an upload; the first one
-   of a name counts. */
-
-static int
-ngx_http_vlm_documents_parts(ngx_http_vlm_ctx_t *ctx, vlm_multipart_t *mp,
-    ngx_http_vlm_documents_form_t *form)
-{
-    int                    rc;
-    ngx_table_elt_t       *h;
-    vlm_multipart_part_t   part;
-
-    h = ctx->request->headers_in.content_type;
-
-    rc = vlm_multipart_init(mp, h ? (char *) h->value.data : NULL,
-                            h ? h->value.len : 0, ctx->body.data,
-                            ctx->body.len);
-
-    if (rc != 0) {
-        return rc == 1 ? 0 : -1;
-    }
-
-    while ((rc = vlm_multipart_next(mp, &part)) == 1) {
-
-        if (part.is_file && form->file.data == NULL
-            && ngx_strcmp(part.name, "file") == 0)
-        {
-            form->file = part;
-
-        } else if (!part.is_file && form->session.data == NULL
-                   && ngx_strcmp(part.name, "session_id") == 0)
-        {
-            form->session.data = part.data;
-            form->session.len = part.bytes;
-        }
-    }
-
-    return rc;
-}
-
-
 ngx_int_t
 ngx_http_vlm_documents_form(ngx_http_vlm_ctx_t *ctx, const char *none,
-    ngx_http_vlm_documents_form_t *form)
+    vlm_multipart_form_t *form, vlm_document_upload_t *up)
 {
-    vlm_multipart_t  mp;
-
-    ngx_memzero(form, sizeof(ngx_http_vlm_documents_form_t));
-
-    if (ngx_http_vlm_body_get(ctx) != NGX_OK) {
+    if (ngx_http_vlm_work_form(ctx, "session_id", form) != NGX_OK) {
         return NGX_ERROR;
-    }
-
-    if (ngx_http_vlm_documents_parts(ctx, &mp, form) != 0) {
-        return ngx_http_vlm_fail_input(ctx, "%s", mp.error);
     }
 
     if (form->file.data == NULL) {
@@ -150,6 +92,12 @@ ngx_http_vlm_documents_form(ngx_http_vlm_ctx_t *ctx, const char *none,
                                  "The file is larger than %uL bytes",
                                  ctx->engine->conf.documents.file);
     }
+
+    up->data = form->file.data;
+    up->bytes = form->file.bytes;
+    up->salt = ngx_http_vlm_order_salt(&ctx->place.rank);
+    up->name.data = form->file.filename;
+    up->name.len = form->file.filename_len;
 
     return NGX_OK;
 }
@@ -235,13 +183,15 @@ ngx_http_vlm_documents_accepted(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_documents_add(ngx_http_vlm_ctx_t *ctx)
 {
-    char                            id[VLM_STORE_ID + 1];
-    vlm_document_t                  doc;
-    vlm_json_out_t                 *w;
-    vlm_document_upload_t           up;
-    ngx_http_vlm_documents_form_t   form;
+    char                    id[VLM_STORE_ID + 1];
+    vlm_document_t          doc;
+    vlm_json_out_t         *w;
+    vlm_store_text_t        session;
+    vlm_multipart_form_t    form;
+    vlm_document_upload_t   up;
 
-    if (ngx_http_vlm_documents_form(ctx, "No file part", &form) != NGX_OK) {
+    if (ngx_http_vlm_documents_form(ctx, "No file part", &form, &up) != NGX_OK)
+    {
         return;
     }
 
@@ -250,14 +200,10 @@ ngx_http_vlm_documents_add(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    up.data = form.file.data;
-    up.bytes = form.file.bytes;
-    up.salt = ngx_http_vlm_order_salt(&ctx->place.rank);
-    up.name.data = form.file.filename;
-    up.name.len = form.file.filename_len;
+    session.data = form.text;
+    session.len = form.text_bytes;
 
-    if (ngx_http_vlm_documents_keep(ctx, form.session, &up, &doc, id) != NGX_OK)
-    {
+    if (ngx_http_vlm_documents_keep(ctx, session, &up, &doc, id) != NGX_OK) {
         return;
     }
 
@@ -294,20 +240,24 @@ ngx_http_vlm_documents_handler(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_vlm_documents_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *piece, ngx_http_vlm_run_t *run)
+ngx_http_vlm_documents_hold(ngx_http_request_t *r, void (*leave)(void *data),
+    void *data)
 {
-    ngx_http_vlm_ctx_t  *ctx;
+    ngx_pool_cleanup_t  *cln;
 
-    ctx = ngx_http_vlm_ctx(r);
-
-    if (ctx == NULL
-        || ngx_http_vlm_order_value(r, eng, &ctx->place.rank) != NGX_OK)
-    {
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_vlm_work(r, eng, piece, run);
+    cln->handler = leave;
+    cln->data = data;
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    return NGX_DONE;
 }
 
 
@@ -346,27 +296,6 @@ ngx_http_vlm_documents_client(ngx_http_vlm_ctx_t *ctx,
 
 
 void
-ngx_http_vlm_documents_put(vlm_json_out_t *w, const vlm_document_t *doc)
-{
-    vlm_json_open(w, '{');
-    vlm_json_add_int(w, "bytes", doc->bytes);
-    vlm_json_add_int(w, "chunks", doc->n_chunks);
-    vlm_json_add_string(w, "error", doc->error[0] ? doc->error : NULL);
-    vlm_json_add_int(w, "hidden_words", doc->hidden_words);
-    vlm_json_add_string(w, "id", doc->id);
-    vlm_json_add_string(w, "name", doc->name[0] ? doc->name : NULL);
-    vlm_json_add_int(w, "ocr_pages", doc->ocr_pages);
-    vlm_json_add_int(w, "pages", doc->pages);
-    vlm_json_add_int(w, "pages_read", doc->read);
-    vlm_json_add_int(w, "pages_to_read", doc->to_read);
-    vlm_json_add_int(w, "scans", doc->scans);
-    vlm_json_add_string(w, "state", ngx_http_vlm_document_states[doc->state]);
-    vlm_json_add_string(w, "title", doc->title[0] ? doc->title : NULL);
-    vlm_json_shut(w, '}');
-}
-
-
-void
 ngx_http_vlm_documents_get(ngx_http_vlm_ctx_t *ctx)
 {
     u_char                 id[3 * VLM_STORE_ID];
@@ -383,7 +312,8 @@ ngx_http_vlm_documents_get(ngx_http_vlm_ctx_t *ctx)
 
     if (ctx->stored.code == VLM_STORE_OK) {
         vlm_json_init(&ctx->out.json, NGX_HTTP_VLM_DOCUMENTS_JSON);
-        ngx_http_vlm_documents_put(&ctx->out.json, &doc);
+        vlm_document_put(&ctx->out.json, &doc,
+                         ngx_http_vlm_document_states[doc.state]);
     }
 }
 
@@ -416,7 +346,8 @@ ngx_http_vlm_documents_list(ngx_http_vlm_ctx_t *ctx)
         vlm_json_add_open(w, "documents", '[');
 
         for (i = 0; i < n; i++) {
-            ngx_http_vlm_documents_put(w, &docs[i]);
+            vlm_document_put(w, &docs[i],
+                             ngx_http_vlm_document_states[docs[i].state]);
         }
 
         vlm_json_shut(w, ']');
@@ -473,7 +404,6 @@ ngx_http_vlm_documents_status(ngx_http_vlm_ctx_t *ctx, const char *status)
 static ngx_int_t
 ngx_http_vlm_documents_link_body(ngx_http_vlm_ctx_t *ctx, vlm_json_t **json)
 {
-    vlm_err_t          err;
     const vlm_json_t  *name;
 
     *json = NULL;
@@ -486,16 +416,10 @@ ngx_http_vlm_documents_link_body(ngx_http_vlm_ctx_t *ctx, vlm_json_t **json)
         return NGX_OK;
     }
 
-    if (ctx->body.len > NGX_HTTP_VLM_LINK) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                                 "The request body has %uz bytes, it may have "
-                                 "%d", ctx->body.len, NGX_HTTP_VLM_LINK);
-    }
-
-    *json = vlm_json_parse(ctx->body.data, ctx->body.len, &err);
+    *json = ngx_http_vlm_work_json(ctx, NGX_HTTP_VLM_LINK);
 
     if (*json == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "%s", err.text);
+        return NGX_ERROR;
     }
 
     name = vlm_json_get(*json, "name");

@@ -10,8 +10,7 @@
 
 
 #include "../api.h"
-#include "base/multipart.h"
-#include "store/documents.h"
+#include "store/document_json.h"
 
 
 #define NGX_HTTP_VLM_DOCUMENTS_JSON  (64 * 1024)   /* bytes, of one */
@@ -19,23 +18,16 @@
 
 /* ---- documents.c: documents in sessions ---------------------------------- */
 
-/* loop, before a body is read: NGX_DECLINED, or the refusal was sent; it takes
-   the request's salt, too */
+/* loop, before a body is read: NGX_DECLINED, or the refusal was sent */
 
 ngx_int_t ngx_http_vlm_documents_admit(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);
 
-/* thread: the part "file" of a form, and its "session_id", data NULL without
-   one; none: the sentence if there is no such part; NGX_ERROR: the request has
-   ended */
-
-typedef struct {
-    vlm_multipart_part_t          file;
-    vlm_store_text_t              session;
-} ngx_http_vlm_documents_form_t;
+/* thread: a form with a file, which up is set to, and perhaps "session_id";
+   none: the sentence if there is no file; NGX_ERROR: the request has ended */
 
 ngx_int_t ngx_http_vlm_documents_form(ngx_http_vlm_ctx_t *ctx,
-    const char *none, ngx_http_vlm_documents_form_t *form);
+    const char *none, vlm_multipart_form_t *form, vlm_document_upload_t *up);
 
 /* is it a PDF file, by its first bytes? */
 
@@ -51,9 +43,11 @@ ngx_int_t ngx_http_vlm_documents_keep(ngx_http_vlm_ctx_t *ctx,
     vlm_store_text_t session, const vlm_document_upload_t *up,
     vlm_document_t *doc, char id[VLM_STORE_ID + 1]);
 
-/* any thread: an object */
+/* loop: the request goes on without its caller; leave(data) is called at its
+   end; the return value of a content handler */
 
-void ngx_http_vlm_documents_put(vlm_json_out_t *w, const vlm_document_t *doc);
+ngx_int_t ngx_http_vlm_documents_hold(ngx_http_request_t *r,
+    void (*leave)(void *data), void *data);
 
 /* "A/word/B" of a path: A and B */
 

@@ -30,49 +30,6 @@ typedef struct {
 /* ---- the page ------------------------------------------------------------ */
 
 
-static void
-ngx_http_vlm_page_put_words(vlm_json_out_t *w, const vlm_document_page_t *page)
-{
-    size_t                 i;
-    const vlm_pdf_word_t  *word;
-
-    vlm_json_add_open(w, "words", '[');
-
-    for (i = 0; i < page->n_words; i++) {
-        word = &page->words[i];
-
-        vlm_json_open(w, '{');
-        vlm_json_add_open(w, "box", '[');
-        vlm_json_put_double(w, word->x0);
-        vlm_json_put_double(w, word->y0);
-        vlm_json_put_double(w, word->x1);
-        vlm_json_put_double(w, word->y1);
-        vlm_json_shut(w, ']');
-        vlm_json_add_bool(w, "hidden", (word->flags & VLM_PDF_HIDDEN) != 0);
-        vlm_json_add_text(w, "text", page->text + word->first, word->bytes);
-        vlm_json_shut(w, '}');
-    }
-
-    vlm_json_shut(w, ']');
-}
-
-
-static void
-ngx_http_vlm_page_put(vlm_json_out_t *w, const vlm_document_page_t *page)
-{
-    vlm_json_init(w, NGX_HTTP_VLM_PAGE_JSON);
-    vlm_json_open(w, '{');
-    vlm_json_add_double(w, "height", page->height);
-    vlm_json_add_int(w, "number", page->number);
-    vlm_json_add_bool(w, "ocr", (page->flags & VLM_PDF_OCR) != 0);
-    vlm_json_add_bool(w, "scan", (page->flags & VLM_PDF_SCAN) != 0);
-    vlm_json_add_text(w, "text", page->text, page->bytes);
-    vlm_json_add_double(w, "width", page->width);
-    ngx_http_vlm_page_put_words(w, page);
-    vlm_json_shut(w, '}');
-}
-
-
 /* the document of the path, if it is ready, and the number of its page */
 
 static ngx_int_t
@@ -283,7 +240,6 @@ static ngx_int_t
 ngx_http_vlm_page_wait(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_request_t           *r;
-    ngx_pool_cleanup_t           *cln;
     ngx_http_vlm_page_request_t  *p;
 
     r = ctx->request;
@@ -293,21 +249,14 @@ ngx_http_vlm_page_wait(ngx_http_vlm_ctx_t *ctx)
         return ngx_http_vlm_page_send(p);
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, 0);
-    if (cln == NULL) {
+    if (ngx_http_vlm_documents_hold(r, ngx_http_vlm_page_leave, p) != NGX_DONE)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    cln->handler = ngx_http_vlm_page_leave;
-    cln->data = p;
 
     p->timer.handler = ngx_http_vlm_page_late;
     p->timer.data = p;
     p->timer.log = r->connection->log;
-
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = ngx_http_request_empty_handler;
 
     ngx_queue_insert_tail(&ctx->engine->drawing.waiting, &p->queue);
     ngx_add_timer(&p->timer, ctx->engine->conf.queue_timeout);
@@ -334,7 +283,8 @@ ngx_http_vlm_page_get(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (!picture) {
-        ngx_http_vlm_page_put(&ctx->out.json, &page);
+        vlm_json_init(&ctx->out.json, NGX_HTTP_VLM_PAGE_JSON);
+        vlm_document_put_page(&ctx->out.json, &page);
         vlm_document_page_free(&page);
         return;
     }
@@ -372,5 +322,5 @@ ngx_http_vlm_documents_page_handler(ngx_http_request_t *r,
     p->draw.engine = eng;
     p->draw.stored = &ctx->stored;
 
-    return ngx_http_vlm_documents_work(r, eng, piece, ngx_http_vlm_page_get);
+    return ngx_http_vlm_work(r, eng, piece, ngx_http_vlm_page_get);
 }

@@ -36,34 +36,26 @@ typedef struct {
 /* ---- threads ------------------------------------------------------------- */
 
 
+/* other files than PDF fail when they are read, as they did there */
+
 static void
 ngx_http_vlm_documents_upload(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_store_text_t                none;
-    vlm_document_upload_t           up;
-    ngx_http_vlm_upload_wait_t     *p;
-    ngx_http_vlm_documents_form_t   form;
+    vlm_store_text_t             none;
+    vlm_multipart_form_t         form;
+    vlm_document_upload_t        up;
+    ngx_http_vlm_upload_wait_t  *p;
 
     p = ctx->data;
 
+    ngx_memzero(&none, sizeof(vlm_store_text_t));
+
     if (ngx_http_vlm_documents_form(ctx, "No file uploaded. Use form field "
-                                    "name 'file'.", &form) != NGX_OK)
+                                    "name 'file'.", &form, &up)
+        == NGX_OK)
     {
-        return;
+        (void) ngx_http_vlm_documents_keep(ctx, none, &up, &p->doc, p->session);
     }
-
-    up.data = form.file.data;
-    up.bytes = form.file.bytes;
-    up.salt = ngx_http_vlm_order_salt(&ctx->place.rank);
-    up.name.data = form.file.filename;
-    up.name.len = form.file.filename_len;
-
-    none.data = NULL;
-    none.len = 0;
-
-    /* other files than PDF fail when they are read, as they did there */
-
-    (void) ngx_http_vlm_documents_keep(ctx, none, &up, &p->doc, p->session);
 }
 
 
@@ -194,8 +186,12 @@ ngx_http_vlm_upload_get(void *data)
 /* ---- the loop ------------------------------------------------------------ */
 
 
+/* an error as both services write it; one that is still being read keeps its
+   session, which can be asked later */
+
 static ngx_int_t
-ngx_http_vlm_upload_failed(ngx_http_vlm_upload_wait_t *p, const char *reason)
+ngx_http_vlm_upload_failed(ngx_http_vlm_upload_wait_t *p, ngx_uint_t status,
+    const char *error, const char *reason)
 {
     vlm_json_out_t  *w;
 
@@ -203,20 +199,16 @@ ngx_http_vlm_upload_failed(ngx_http_vlm_upload_wait_t *p, const char *reason)
 
     vlm_json_init(w, NGX_HTTP_VLM_DOCUMENTS_JSON);
     vlm_json_open(w, '{');
+    vlm_json_add_string(w, p->process ? "detail" : "details", reason);
+    vlm_json_add_string(w, "error", error);
 
-    if (p->process) {
-        vlm_json_add_string(w, "detail", reason);
-        vlm_json_add_string(w, "error", "PDF processing failed");
-
-    } else {
-        vlm_json_add_string(w, "details", reason);
-        vlm_json_add_string(w, "error", "PDF processing failed");
+    if (status == NGX_HTTP_GATEWAY_TIME_OUT) {
+        vlm_json_add_string(w, "sessionId", p->session);
     }
 
     vlm_json_shut(w, '}');
 
-    return ngx_http_vlm_send_json(p->ctx->request,
-                                  NGX_HTTP_INTERNAL_SERVER_ERROR, w);
+    return ngx_http_vlm_send_json(p->ctx->request, status, w);
 }
 
 
@@ -250,28 +242,6 @@ ngx_http_vlm_upload_answer(ngx_http_vlm_upload_wait_t *p)
     vlm_json_shut(w, '}');
 
     return ngx_http_vlm_send_json(p->ctx->request, NGX_HTTP_OK, w);
-}
-
-
-/* the document is read all the same, so that its session can be asked later */
-
-static ngx_int_t
-ngx_http_vlm_upload_late(ngx_http_vlm_upload_wait_t *p)
-{
-    vlm_json_out_t  *w;
-
-    w = &p->ctx->out.json;
-
-    vlm_json_init(w, NGX_HTTP_VLM_DOCUMENTS_JSON);
-    vlm_json_open(w, '{');
-    vlm_json_add_string(w, p->process ? "detail" : "details",
-                        "it is still being read");
-    vlm_json_add_string(w, "error", "PDF processing takes longer");
-    vlm_json_add_string(w, "sessionId", p->session);
-    vlm_json_shut(w, '}');
-
-    return ngx_http_vlm_send_json(p->ctx->request, NGX_HTTP_GATEWAY_TIME_OUT,
-                                  w);
 }
 
 
@@ -309,11 +279,15 @@ ngx_http_vlm_upload_check(ngx_http_vlm_upload_wait_t *p)
     }
 
     if (p->doc.state == VLM_DOCUMENT_FAILED) {
-        return ngx_http_vlm_upload_failed(p, p->doc.error);
+        return ngx_http_vlm_upload_failed(p, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                          "PDF processing failed",
+                                          p->doc.error);
     }
 
     if (ngx_current_msec - p->from > ngx_http_vlm_upload_most(eng)) {
-        return ngx_http_vlm_upload_late(p);
+        return ngx_http_vlm_upload_failed(p, NGX_HTTP_GATEWAY_TIME_OUT,
+                                          "PDF processing takes longer",
+                                          "it is still being read");
     }
 
     ngx_add_timer(&p->timer, NGX_HTTP_VLM_UPLOAD_LOOK);
@@ -384,18 +358,9 @@ static ngx_int_t
 ngx_http_vlm_upload_wait(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_int_t                    rc;
-    ngx_pool_cleanup_t          *cln;
     ngx_http_vlm_upload_wait_t  *p;
 
     p = ctx->data;
-
-    cln = ngx_pool_cleanup_add(ctx->request->pool, 0);
-    if (cln == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    cln->handler = ngx_http_vlm_upload_leave;
-    cln->data = p;
 
     p->timer.handler = ngx_http_vlm_upload_timer;
     p->timer.data = p;
@@ -410,11 +375,13 @@ ngx_http_vlm_upload_wait(ngx_http_vlm_ctx_t *ctx)
         return rc;
     }
 
-    ctx->request->main->count++;
-    ctx->request->read_event_handler = ngx_http_test_reading;
-    ctx->request->write_event_handler = ngx_http_request_empty_handler;
+    rc = ngx_http_vlm_documents_hold(ctx->request, ngx_http_vlm_upload_leave,
+                                     p);
+    if (rc != NGX_DONE) {
+        ngx_http_vlm_upload_leave(p);
+    }
 
-    return NGX_DONE;
+    return rc;
 }
 
 
@@ -432,12 +399,12 @@ ngx_http_vlm_upload_begin(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         return rc;
     }
 
-    p = ngx_pcalloc(r->pool, sizeof(ngx_http_vlm_upload_wait_t));
+    ctx = ngx_http_vlm_ctx(r);
+    p = ctx ? ngx_pcalloc(r->pool, sizeof(ngx_http_vlm_upload_wait_t)) : NULL;
+
     if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    ctx = ngx_http_vlm_ctx(r);
 
     ctx->data = p;
     ctx->send = ngx_http_vlm_upload_wait;

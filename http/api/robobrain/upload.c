@@ -9,7 +9,6 @@
 
 
 #include "chat.h"
-#include "base/multipart.h"
 
 
 /* ---- in ------------------------------------------------------------------ */
@@ -47,59 +46,25 @@ ngx_http_vlm_upload_keep(ngx_http_vlm_ctx_t *ctx, vlm_multipart_part_t *part)
 }
 
 
-/*
- * The first part that is called "file" and is a file.  The parts after it are
- * parsed, too: a truncated body is not an upload.
- */
-
 static void
 ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
 {
-    int                   rc;
-    ngx_uint_t            found;
-    ngx_table_elt_t      *h;
-    vlm_multipart_t       mp;
-    vlm_multipart_part_t  part, file;
+    vlm_multipart_form_t  form;
 
     if (ngx_http_vlm_chat_sees(ctx) != NGX_OK
-        || ngx_http_vlm_body_get(ctx) != NGX_OK)
+        || ngx_http_vlm_work_form(ctx, NULL, &form) != NGX_OK)
     {
         return;
     }
 
-    found = 0;
-    h = ctx->request->headers_in.content_type;
-
-    rc = vlm_multipart_init(&mp, h ? (char *) h->value.data : NULL,
-                            h ? h->value.len : 0, ctx->body.data,
-                            ctx->body.len);
-
-    while (rc == 0) {
-        rc = vlm_multipart_next(&mp, &part);
-
-        if (rc != 1) {
-            break;
-        }
-
-        rc = 0;
-
-        if (!found && part.is_file && ngx_strcmp(part.name, "file") == 0) {
-            file = part;
-            found = 1;
-        }
-    }
-
-    if (rc == -1) {
-        (void) ngx_http_vlm_fail_input(ctx, "%s", mp.error);
-
-    } else if (!found) {
+    if (form.file.data == NULL) {
         (void) ngx_http_vlm_fail_input(ctx, "No file part");
 
-    } else if (file.filename_len == 0) {
+    } else if (form.file.filename_len == 0) {
         (void) ngx_http_vlm_fail_input(ctx, "No selected file");
 
     } else {
-        ngx_http_vlm_upload_keep(ctx, &file);
+        ngx_http_vlm_upload_keep(ctx, &form.file);
     }
 }
 
@@ -109,10 +74,7 @@ ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
     ngx_uint_t              i;
-    ngx_http_vlm_ctx_t     *ctx;
     ngx_http_vlm_engine_t  *one;
-
-    ctx = ngx_http_vlm_ctx(r);
 
     /* engines of a location share the store: one that sees pictures takes it */
 
@@ -121,14 +83,6 @@ ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
             eng = one;
             break;
         }
-    }
-
-    /* its salt */
-
-    if (ctx == NULL
-        || ngx_http_vlm_order_value(r, eng, &ctx->place.rank) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     return ngx_http_vlm_work(r, eng, piece, ngx_http_vlm_upload);
