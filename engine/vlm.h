@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/facts.h"
 #include "base/json.h"
 #include "base/logits.h"
 #include "base/pixels.h"
@@ -99,26 +100,6 @@ typedef struct {
  *            filled in
  */
 int vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err);
-
-/* The properties of a checkpoint, from its own files: for lists of models. */
-typedef struct {
-    const char  *architecture;         /* config.json's model_type; static, as all texts here */
-    const char  *family;               /* its name for people: "Qwen2.5-VL" */
-    const char  *turn, *turn_end;      /* control tokens around each turn of the template */
-    const char  *call, *call_end;      /* marks around a call of a tool; NULL: the template has no
-                                          tools */
-    uint64_t     parameters;           /* elements of all tensors; a tied head counts once; 0: the
-                                          weights are not there yet */
-    uint32_t     layers, heads, kv_heads, hidden, mlp, vocab;
-    uint32_t     context_max;          /* max_position_embeddings */
-    uint32_t     vision_layers;
-    uint32_t     patch;                /* pixels on a side */
-    uint32_t     coordinates;          /* in answers: 0, pixels of the picture as resized; N, shares
-                                          of its sides, 0 to N */
-    uint32_t     tasks;                /* release of the words that ask for visual tasks, in tenths:
-                                          20 or 25; the host has the words */
-    int          processor;            /* 1: a file says how pictures are resized */
-} vlm_facts_t;
 
 /* any: reads the files that vlm_plan() reads; of conf the model is used.  0, or -1: VLM_EMODEL. */
 int vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err);

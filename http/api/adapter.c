@@ -132,23 +132,11 @@ ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
     ngx_http_vlm_engine_t *eng, const char *dir)
 {
     size_t       len;
-    const char  *p, *last;
+    const char  *lora;
 
-    p = eng->conf.vlm.lora;
-    len = ngx_strlen(p);
+    lora = vlm_file_name(eng->conf.vlm.lora, &len);
 
-    while (len > 1 && p[len - 1] == '/') {
-        len--;
-    }
-
-    last = memrchr(p, '/', len);
-
-    if (last) {
-        len -= last + 1 - p;
-        p = last + 1;
-    }
-
-    vlm_json_add_format(w, key, "%.*s/%s", (int) ngx_min(len, 512), p, dir);
+    vlm_json_add_format(w, key, "%.*s/%s", (int) ngx_min(len, 512), lora, dir);
 }
 
 

@@ -11,29 +11,41 @@
 void
 ngx_http_vlm_model_init(ngx_http_vlm_engine_t *eng)
 {
-    size_t            len;
-    u_char           *p, *last, path[NGX_MAX_PATH];
+    u_char            path[NGX_MAX_PATH];
+    const char       *model;
     ngx_file_info_t   fi;
 
-    p = (u_char *) eng->conf.vlm.model;
-    len = ngx_strlen(p);
+    model = eng->conf.vlm.model;
 
-    *ngx_snprintf(path, sizeof(path) - 1, "%s%s", p,
+    *ngx_snprintf(path, sizeof(path) - 1, "%s%s", model,
                   eng->conf.vlm.mmproj ? "" : "/config.json") = '\0';
 
     eng->conf.created = ngx_file_info(path, &fi) == NGX_FILE_ERROR
                         ? ngx_time() : ngx_file_mtime(&fi);
 
-    /* the last name of its path */
+    eng->conf.directory.data = (u_char *)
+                               vlm_file_name(model, &eng->conf.directory.len);
+}
 
-    while (len > 1 && p[len - 1] == '/') {
-        len--;
+
+/* the names to list, from 0 on: the engine's, then its aliases; or NULL */
+
+static ngx_str_t *
+ngx_http_vlm_model_name(ngx_http_vlm_engine_t *eng, ngx_uint_t i)
+{
+    ngx_str_t  *names;
+
+    if (i == 0) {
+        return &eng->name;
     }
 
-    last = memrchr(p, '/', len);
+    if (eng->conf.aliases == NULL || i > eng->conf.aliases->nelts) {
+        return NULL;
+    }
 
-    eng->conf.directory.data = last ? last + 1 : p;
-    eng->conf.directory.len = p + len - eng->conf.directory.data;
+    names = eng->conf.aliases->elts;
+
+    return &names[i - 1];
 }
 
 
@@ -276,20 +288,26 @@ ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
 }
 
 
-ngx_str_t *
-ngx_http_vlm_model_name(ngx_http_vlm_engine_t *eng, ngx_uint_t i)
+void
+ngx_http_vlm_model_names(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_model_put_t *put)
 {
-    ngx_str_t  *names;
+    ngx_str_t           *name, adapter;
+    ngx_uint_t           i;
+    ngx_http_vlm_shm_t   shm;
 
-    if (i == 0) {
-        return &eng->name;
+    for (i = 0; (name = ngx_http_vlm_model_name(eng, i)) != NULL; i++) {
+        put(w, eng, name, "");
     }
 
-    if (eng->conf.aliases == NULL || i > eng->conf.aliases->nelts) {
-        return NULL;
+    ngx_http_vlm_zone_texts(eng, &shm);
+
+    for (i = 0; eng->conf.vlm.lora && i < VLM_MAX_ADAPTERS; i++) {
+
+        if (shm.adapters[i].listed) {
+            adapter.data = (u_char *) shm.adapters[i].name;
+            adapter.len = ngx_strlen(adapter.data);
+            put(w, eng, &adapter, shm.adapters[i].dir);
+        }
     }
-
-    names = eng->conf.aliases->elts;
-
-    return &names[i - 1];
 }

@@ -53,9 +53,14 @@ ngx_str_t *ngx_http_vlm_model_shared(ngx_http_vlm_engine_t *one,
 
 ngx_int_t ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name);
 
-/* the names to list, from 0 on: the engine's, then its aliases; or NULL */
+/* writes an entry for each name: the engine's, its aliases, and those of its
+   adapters, with the adapter's directory, else "" */
 
-ngx_str_t *ngx_http_vlm_model_name(ngx_http_vlm_engine_t *eng, ngx_uint_t i);
+typedef void  ngx_http_vlm_model_put_t(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *name, const char *dir);
+
+void ngx_http_vlm_model_names(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_model_put_t *put);
 
 
 #endif /* _NGX_HTTP_VLM_MODEL_H_INCLUDED_ */

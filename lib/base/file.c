@@ -522,3 +522,22 @@ vlm_file_path(char *buf, size_t bytes, const char *dir, const char *name, vlm_er
 
     return 0;
 }
+
+
+const char *
+vlm_file_name(const char *path, size_t *bytes)
+{
+    size_t       len;
+    const char  *slash;
+
+    len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/') {
+        len--;
+    }
+
+    slash = len > 1 ? memrchr(path, '/', len) : NULL;
+    *bytes = slash != NULL ? (size_t) (path + len - slash - 1) : len;
+
+    return slash != NULL ? slash + 1 : path;
+}

@@ -63,6 +63,9 @@ void vlm_file_close(vlm_file_t *f);    /* idempotent, and allowed on a zeroed st
  */
 int vlm_file_lock(const char *path, int make, int *fd);
 
+/* The last name of a path and its bytes, without slashes behind it; of "/" that itself. */
+const char *vlm_file_name(const char *path, size_t *bytes);
+
 /* The process that has a flock() on a file, and that process's parent; 0: none is known, it is in
    another namespace, or it has ended and a child of it has the open file. */
 long vlm_file_locker(const char *path, long *parent);

@@ -664,10 +664,33 @@ a_lock_is_held_by_one_open_file(void **state)
 }
 
 
+static void
+the_last_name_of_a_path_has_no_slashes(void **state)
+{
+    size_t  i, n;
+
+    static const char  *paths[][2] = {
+        { "/models/brain", "brain" }, { "/models/brain//", "brain" }, { "brain/", "brain" },
+        { "brain", "brain" }, { "/brain", "brain" }, { "a/b", "b" }, { "/", "/" }, { "//", "/" },
+        { "", "" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        const char  *name = vlm_file_name(paths[i][0], &n);
+
+        assert_int_equal(n, strlen(paths[i][1]));
+        assert_memory_equal(name, paths[i][1], n);
+    }
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(the_last_name_of_a_path_has_no_slashes),
         cmocka_unit_test(a_file_without_a_name_has_the_bytes_that_are_written),
         cmocka_unit_test(the_system_s_error_says_why_a_file_was_not_written),
         cmocka_unit_test(a_path_that_leads_elsewhere_is_noticed),

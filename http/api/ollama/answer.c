@@ -32,7 +32,7 @@ ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
 
     vlm_json_add_string(w, "done_reason", reason);
 
-    if (o->what != NGX_HTTP_VLM_OLLAMA_ASK) {
+    if (o->empty) {
         return;
     }
 
@@ -99,7 +99,7 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     vlm_json_open(w, '{');
     vlm_json_add_string(w, "model", o->in.model);
-    ngx_http_vlm_ollama_put_time(w, "created_at", tp->sec, tp->msec);
+    vlm_ollama_add_time(w, "created_at", tp->sec, (unsigned) tp->msec);
 
     if (!o->generate) {
         vlm_json_add_open(w, "message", '{');
@@ -158,8 +158,8 @@ ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     reason = ngx_http_vlm_finish_reason(ctx);
 
-    if (o->what != NGX_HTTP_VLM_OLLAMA_ASK) {
-        reason = o->what == NGX_HTTP_VLM_OLLAMA_LOAD ? "load" : "unload";
+    if (o->empty) {
+        reason = o->empty;
         ngx_str_null(&ctx->out.answer);
     }
 
@@ -247,21 +247,4 @@ ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     vlm_json_shut(w, '}');
 
     vlm_json_put_raw(w, "\n", 1);
-}
-
-
-void
-ngx_http_vlm_ollama_put_time(vlm_json_out_t *w, const char *key, time_t sec,
-    ngx_uint_t msec)
-{
-    u_char    *p, text[sizeof("2025-11-27T22:45:20.161Z") + NGX_INT_T_LEN];
-    ngx_tm_t   tm;
-
-    ngx_gmtime(sec, &tm);
-
-    p = ngx_snprintf(text, sizeof(text), "%4d-%02d-%02dT%02d:%02d:%02d.%03uiZ",
-                     tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
-                     tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec, msec);
-
-    vlm_json_add_text(w, key, (char *) text, p - text);
 }

@@ -157,7 +157,6 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     n = o->in.f.number;
 
     o->whole = n[VLM_FIELD_TRUNCATE] == 0;
-    o->unloads = n[VLM_FIELD_UNLOADS] == 1;
 
     ctx->streaming = n[VLM_FIELD_STREAM] != 0;
     ctx->out.plain = o->in.f.constraint.form || !ctx->engine->conf.thinking;
@@ -175,13 +174,15 @@ ngx_http_vlm_ollama_empty(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_ollama_t *o = ctx->data;
 
+    ngx_uint_t  unloads;
+
+    unloads = o->in.f.number[VLM_FIELD_UNLOADS] == 1;
+
     ctx->streaming = 0;
     ctx->out.plain = 1;
+    o->empty = unloads ? "unload" : "load";
 
-    o->what = o->unloads ? NGX_HTTP_VLM_OLLAMA_UNLOAD
-                         : NGX_HTTP_VLM_OLLAMA_LOAD;
-
-    if (o->unloads || ctx->engine->zone->state == NGX_HTTP_VLM_READY) {
+    if (unloads || ctx->engine->zone->state == NGX_HTTP_VLM_READY) {
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "nothing to ask");
     }
 }
@@ -327,7 +328,7 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_ollama_t *o = ctx->data;
 
-    if (o->what == NGX_HTTP_VLM_OLLAMA_LOAD) {
+    if (o->empty) {
         ngx_http_vlm_ollama_prompt_load(ctx);
         return;
     }

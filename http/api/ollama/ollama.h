@@ -10,6 +10,7 @@
 
 
 #include "../fields.h"
+#include "api/ollama.h"
 
 
 /* the release of Ollama whose API this is: clients compare versions */
@@ -17,22 +18,12 @@
 #define NGX_HTTP_VLM_OLLAMA_VERSION   "0.12.11"
 
 
-/* the request needs no prompt */
-
-typedef enum {
-    NGX_HTTP_VLM_OLLAMA_ASK = 0,
-    NGX_HTTP_VLM_OLLAMA_LOAD,
-    NGX_HTTP_VLM_OLLAMA_UNLOAD
-} ngx_http_vlm_ollama_what_e;
-
-
 /* malloc()ed in the thread that parses; ctx->data */
 
 typedef struct {
     ngx_http_vlm_asked_t            in;
-    ngx_http_vlm_ollama_what_e      what;
-
-    unsigned                        unloads:1; /* keep_alive is zero */
+    const char                     *empty;     /* "load" or "unload": there is
+                                                  no prompt; or NULL */
     unsigned                        generate:1;
     unsigned                        raw:1;
     unsigned                        whole:1;   /* no message of the history may
@@ -61,11 +52,5 @@ void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
 void ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key,
     uint64_t ms);
-
-/* 2025-11-27T22:45:20.161Z */
-
-void ngx_http_vlm_ollama_put_time(vlm_json_out_t *w, const char *key,
-    time_t sec, ngx_uint_t msec);
-
 
 #endif /* _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_ */

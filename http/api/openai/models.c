@@ -9,7 +9,7 @@
 #include "../model.h"
 
 
-/* dir: an adapter's, or NULL */
+/* dir: an adapter's, or empty */
 
 static void
 ngx_http_vlm_models_put(vlm_json_out_t *w,
@@ -23,7 +23,7 @@ ngx_http_vlm_models_put(vlm_json_out_t *w,
     vlm_json_add_string(w, "owned_by", "vlm");
     vlm_json_add_int(w, "max_model_len", eng->conf.vlm.context);
 
-    if (dir) {
+    if (dir[0]) {
         vlm_json_add_text(w, "parent", (char *) eng->name.data,
                           eng->name.len);
         ngx_http_vlm_adapter_put_path(w, "root", eng, dir);
@@ -56,7 +56,7 @@ ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_str_t *name)
                   && ngx_http_vlm_adapter_listed(eng, ctx->adapter, dir);
 
         vlm_json_init(&w, 64 * 1024);
-        ngx_http_vlm_models_put(&w, eng, name, adapted ? dir : NULL);
+        ngx_http_vlm_models_put(&w, eng, name, adapted ? dir : "");
 
         return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
     }
@@ -65,32 +65,6 @@ ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_str_t *name)
     (void) ngx_http_vlm_model_missing(ctx, name);
 
     return ngx_http_vlm_send_error(r, ctx->error.status, ctx->error.err.text);
-}
-
-
-/* its names, and those of its adapters */
-
-static void
-ngx_http_vlm_models_put_all(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
-{
-    ngx_str_t           *name, adapter;
-    ngx_uint_t           i;
-    ngx_http_vlm_shm_t   shm;
-
-    for (i = 0; (name = ngx_http_vlm_model_name(eng, i)) != NULL; i++) {
-        ngx_http_vlm_models_put(w, eng, name, NULL);
-    }
-
-    ngx_http_vlm_zone_texts(eng, &shm);
-
-    for (i = 0; eng->conf.vlm.lora && i < VLM_MAX_ADAPTERS; i++) {
-
-        if (shm.adapters[i].listed) {
-            adapter.data = (u_char *) shm.adapters[i].name;
-            adapter.len = ngx_strlen(adapter.data);
-            ngx_http_vlm_models_put(w, eng, &adapter, shm.adapters[i].dir);
-        }
-    }
 }
 
 
@@ -111,7 +85,7 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     for (n = 0, i = 0; (eng = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
 
         if (eng->zone->state != NGX_HTTP_VLM_FAILED) {
-            ngx_http_vlm_models_put_all(&w, eng);
+            ngx_http_vlm_model_names(&w, eng, ngx_http_vlm_models_put);
             n++;
         }
     }
