@@ -118,8 +118,8 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
 /* its header is checked here, and that it has the size of the first */
 
 static ngx_int_t
-ngx_http_vlm_messages_frame(ngx_http_vlm_messages_t *m, const ngx_str_t *text,
-    size_t i, vlm_picture_info_t *first)
+ngx_http_vlm_messages_frame(ngx_http_vlm_messages_t *m,
+    const vlm_frame_text_t *frame, size_t i, vlm_picture_info_t *first)
 {
     size_t               n;
     u_char              *data;
@@ -127,8 +127,7 @@ ngx_http_vlm_messages_frame(ngx_http_vlm_messages_t *m, const ngx_str_t *text,
     vlm_err_t            err;
     vlm_picture_info_t   info;
 
-    data = ngx_http_vlm_messages_bytes(m->ctx, (char *) text->data, text->len,
-                                       &n);
+    data = ngx_http_vlm_messages_bytes(m->ctx, frame->text, frame->bytes, &n);
 
     if (data == NULL) {
         return NGX_ERROR;
@@ -206,7 +205,8 @@ ngx_http_vlm_messages_length(ngx_http_vlm_messages_t *m, size_t n, double fps,
 
 ngx_int_t
 ngx_http_vlm_messages_video(ngx_http_vlm_messages_t *m,
-    const ngx_str_t *frames, size_t n, double fps, const vlm_json_t *fields)
+    const vlm_frame_text_t *frames, size_t n, double fps,
+    const vlm_json_t *fields)
 {
     size_t                         i, at;
     vlm_pixels_t                   pixels;

@@ -14,6 +14,7 @@
 
 
 #include "api.h"
+#include "api/frames.h"
 
 
 #define NGX_HTTP_VLM_MESSAGES       4096
@@ -65,7 +66,8 @@ ngx_int_t ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m,
    the bounds of a frame */
 
 ngx_int_t ngx_http_vlm_messages_video(ngx_http_vlm_messages_t *m,
-    const ngx_str_t *frames, size_t n, double fps, const vlm_json_t *fields);
+    const vlm_frame_text_t *frames, size_t n, double fps,
+    const vlm_json_t *fields);
 
 /* the bounds that fields have; NGX_ERROR: the request has failed */
 

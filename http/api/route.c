@@ -6,6 +6,7 @@
 
 
 #include "api.h"
+#include "api/route.h"
 
 
 #define NGX_HTTP_VLM_TEXT  256             /* bytes, of an error's sentence */
@@ -317,71 +318,26 @@ ngx_http_vlm_options(ngx_http_request_t *r, ngx_uint_t allow)
 }
 
 
-/* the piece is what the stars match, from the first to the last */
-
-static ngx_int_t
-ngx_http_vlm_match(const ngx_str_t *path, ngx_str_t *uri, ngx_str_t *piece)
-{
-    u_char  *p, *u, *last, *from;
-
-    u = uri->data;
-    last = uri->data + uri->len;
-
-    ngx_str_null(piece);
-
-    for (p = path->data; p < path->data + path->len; p++) {
-
-        if (*p != '*') {
-            if (u == last || *u++ != *p) {
-                return NGX_DECLINED;
-            }
-
-            continue;
-        }
-
-        from = u;
-
-        if (p[1] == '*') {
-            u = last;
-            p++;
-
-        } else {
-            while (u < last && *u != '/') {
-                u++;
-            }
-        }
-
-        if (u == from) {
-            return NGX_DECLINED;
-        }
-
-        if (piece->data == NULL) {
-            piece->data = from;
-        }
-
-        piece->len = u - piece->data;
-    }
-
-    return u == last ? NGX_OK : NGX_DECLINED;
-}
-
-
 /* returns the route; or NULL, and in *allow the path's other methods */
 
 static const ngx_http_vlm_route_t *
 ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
 {
+    const char                  *from;
     ngx_uint_t                   methods;
     const ngx_http_vlm_route_t  *route;
 
     *allow = 0;
-    ngx_str_null(piece);
 
     for (route = ngx_http_vlm_routes; route->methods; route++) {
 
-        if (ngx_http_vlm_match(&route->path, &r->uri, piece) != NGX_OK) {
+        if (!vlm_route_match((char *) route->path.data, (char *) r->uri.data,
+                             r->uri.len, &from, &piece->len))
+        {
             continue;
         }
+
+        piece->data = (u_char *) from;
 
         methods = route->methods;
 

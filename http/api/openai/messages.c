@@ -10,7 +10,6 @@
 
 
 #include "openai.h"
-#include "base/base64.h"
 
 
 #define NGX_HTTP_VLM_OPENAI_FPS  2.0               /* as transformers assumes */
@@ -85,91 +84,6 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *image)
 }
 
 
-/* "data:video/jpeg;base64,FRAME,FRAME,..."; frames beyond the most are only
-   counted */
-
-static ngx_int_t
-ngx_http_vlm_openai_frames_of_url(ngx_http_vlm_ctx_t *ctx, const char *url,
-    ngx_str_t *frames, size_t *n)
-{
-    size_t       len;
-    const char  *p, *end, *comma;
-
-    if (url == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "%s has no video_url with a url",
-                                       ctx->error.param);
-    }
-
-    p = ngx_strncasecmp((u_char *) url, (u_char *) "data:video/jpeg;", 16) == 0
-        ? vlm_base64_url(url, ngx_strlen(url), &len) : NULL;
-
-    if (p == NULL) {
-        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "unsupported_video_format", "%s is not a "
-                                      "data URL of frames: this server fetches "
-                                      "nothing and decodes no video files, "
-                                      "send the frames as \"data:video/jpeg;"
-                                      "base64,FRAME,FRAME,...\"",
-                                      ctx->error.param);
-    }
-
-    end = p + len;
-
-    for (*n = 0; /* void */ ; p += len + 1) {
-        comma = memchr(p, ',', end - p);
-        len = (comma ? comma : end) - p;
-
-        if (*n < NGX_HTTP_VLM_FRAMES) {
-            frames[*n].data = (u_char *) p;
-            frames[*n].len = len;
-        }
-
-        (*n)++;
-
-        if (p + len == end) {
-            return NGX_OK;
-        }
-    }
-}
-
-
-/* an array of such pictures as image_url has */
-
-static ngx_int_t
-ngx_http_vlm_openai_frames_of_list(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *list, ngx_str_t *frames, size_t *n)
-{
-    const char        *url;
-    const vlm_json_t  *one;
-
-    *n = 0;
-
-    for (one = vlm_json_first(list); one; one = vlm_json_next(one)) {
-        url = vlm_json_text(one);
-
-        if (url == NULL
-            || ngx_strncasecmp((u_char *) url, (u_char *) "data:", 5) != 0)
-        {
-            return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "image_url_not_supported",
-                                          "Frame %uz of %s is not a data URL: "
-                                          "this server fetches nothing, send "
-                                          "it as \"data:image/jpeg;base64,"
-                                          "...\"", *n + 1, ctx->error.param);
-        }
-
-        if (*n < NGX_HTTP_VLM_FRAMES) {
-            frames[*n].data = (u_char *) url;
-            frames[*n].len = ngx_strlen(url);
-        }
-
-        (*n)++;
-    }
-
-    return NGX_OK;
-}
-
-
 /* {"video_url": {"url": ...}}, or {"video": [...]}; fps stands in either
    object */
 
@@ -178,28 +92,41 @@ ngx_http_vlm_openai_video(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *part,
     const vlm_json_t *video)
 {
     size_t             n;
-    ngx_int_t          rc;
-    ngx_str_t          frames[NGX_HTTP_VLM_FRAMES];
-    const char        *url;
+    vlm_frame_text_t   frames[NGX_HTTP_VLM_FRAMES];
     const vlm_json_t  *fields, *fps;
 
-    n = 0;
-    url = vlm_json_text(video);
-    fields = vlm_json_is_object(video) ? video : part;
+    switch (vlm_frames_read(video, frames, NGX_HTTP_VLM_FRAMES, &n)) {
 
+    case VLM_FRAMES_MISSING:
+        return ngx_http_vlm_fail_input(ctx, "%s has no video_url with a url",
+                                       ctx->error.param);
+
+    case VLM_FRAMES_NO_DATA:
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "unsupported_video_format", "%s is not a "
+                                      "data URL of frames: this server fetches "
+                                      "nothing and decodes no video files, "
+                                      "send the frames as \"data:video/jpeg;"
+                                      "base64,FRAME,FRAME,...\"",
+                                      ctx->error.param);
+
+    case VLM_FRAMES_WRONG:
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "image_url_not_supported",
+                                      "Frame %uz of %s is not a data URL: "
+                                      "this server fetches nothing, send "
+                                      "it as \"data:image/jpeg;base64,"
+                                      "...\"", n, ctx->error.param);
+
+    case VLM_FRAMES_READ:
+        break;
+    }
+
+    fields = vlm_json_is_object(video) ? video : part;
     fps = vlm_json_get(fields, "fps");
 
     if (vlm_json_is_null(fps)) {
         fps = vlm_json_get(part, "fps");
-    }
-
-    rc = vlm_json_is_array(video)
-         ? ngx_http_vlm_openai_frames_of_list(ctx, video, frames, &n)
-         : ngx_http_vlm_openai_frames_of_url(ctx, url ? url
-                                 : vlm_json_text(vlm_json_get(video, "url")),
-                                 frames, &n);
-    if (rc != NGX_OK) {
-        return rc;
     }
 
     return ngx_http_vlm_messages_video(ngx_http_vlm_asked(ctx), frames, n,
