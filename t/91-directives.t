@@ -147,7 +147,7 @@ sub refused {
 # ---- every parameter has its section ---------------------------------------
 
 my @names = grep { $_ ne 'prepare' }                # removed: its use is an error with advice
-            $code =~ /^    (?:\{ ngx_string|ngx_http_vlm_number)\("(\w+)"(?:\), \d+)?, /mg;
+            $code =~ /^    (?:\{ ngx_string|ngx_http_vlm_number|VALUE|BOUND|WORD)\("(\w+)"(?:\)?, \d+)?, /mg;
 
 cmp_ok(scalar @names, '>', 15, 'the code has a table of parameters');
 cmp_ok(scalar @names, '<=', 32, 'the table has at most 32 parameters');

@@ -85,10 +85,24 @@ static ngx_conf_enum_t  ngx_http_vlm_off[] = {
     .offset = offsetof(ngx_http_vlm_engine_conf_t, member),                   \
     .size = sizeof(((ngx_http_vlm_engine_conf_t *) NULL)->member)
 
+/* one macro for each kind of row: a value without bounds, a number, size or
+   time with them, one of some words, and any other value, which is refused */
+
+#define VALUE(text, n, kind, member)                                          \
+    { ngx_string(text), n, .set = ngx_http_vlm_param_##kind,                  \
+      ngx_http_vlm_at(member) }
+#define BOUND(text, n, kind, member, from, to, sentence)                      \
+    { ngx_string(text), n, ngx_http_vlm_param_##kind, from, to,               \
+      ngx_http_vlm_at(member), .error = sentence }
+#define WORD(text, n, member, words, sentence)                                \
+    { ngx_string(text), n, .set = ngx_http_vlm_param_word,                    \
+      ngx_http_vlm_at(member), .post = words, .error = sentence }
+#define OTHER(sentence)                                                       \
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse, .error = sentence }
+
 #define ngx_http_vlm_number(text, member, from, to)                           \
-    { ngx_string(text), 1, ngx_http_vlm_param_num, from, to,                  \
-      ngx_http_vlm_at(member),                                                \
-      .error = text " \"%V\" is not a number from " #from " to " #to }
+    BOUND(text, 1, num, member, from, to,                                     \
+          text " \"%V\" is not a number from " #from " to " #to)
 
 
 /*
@@ -100,12 +114,9 @@ static ngx_conf_enum_t  ngx_http_vlm_off[] = {
 
 static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
-    { ngx_string("model"), 2, .set = ngx_http_vlm_param_path,
-      ngx_http_vlm_at(vlm.model) },
-    { ngx_string("mmproj="), 0, .set = ngx_http_vlm_param_path,
-      ngx_http_vlm_at(vlm.mmproj) },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in model, which takes mmproj=" },
+    VALUE("model", 2, path, vlm.model),
+    VALUE("mmproj=", 0, path, vlm.mmproj),
+    OTHER("unknown value \"%V\" in model, which takes mmproj="),
 
     { ngx_string("alias"), 32, .set = ngx_http_vlm_param_alias },
     { ngx_null_string, 0, .set = ngx_http_vlm_param_alias },
@@ -122,18 +133,13 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
     { ngx_string("weights"), 1, .set = ngx_http_vlm_param_weights },
 
-    { ngx_string("kv"), 1, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(kv_int8), .post = ngx_http_vlm_kv,
-      .error = "kv \"%V\" is not auto or int8" },
+    WORD("kv", 1, kv_int8, ngx_http_vlm_kv, "kv \"%V\" is not auto or int8"),
 
-    { ngx_string("memory"), 1, ngx_http_vlm_param_size, 1024 * 1024,
-      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(vlm.memory),
-      .error = "memory \"%V\" is not a size of at least 1m, such as 600m or "
-               "6g" },
+    BOUND("memory", 1, size, vlm.memory, 1024 * 1024, NGX_HTTP_VLM_ANY,
+          "memory \"%V\" is not a size of at least 1m, such as 600m or 6g"),
 
-    { ngx_string("context"), 1, ngx_http_vlm_param_size, 64, 1024 * 1024,
-      ngx_http_vlm_at(vlm.context),
-      .error = "context \"%V\" is not a number of tokens from 64 to 1m" },
+    BOUND("context", 1, size, vlm.context, 64, 1024 * 1024,
+          "context \"%V\" is not a number of tokens from 64 to 1m"),
 
     ngx_http_vlm_number("slots", vlm.slots, 1, 256),
     ngx_http_vlm_number("max_pixels", vlm.max_pixels, 784, 67108864),
@@ -141,48 +147,36 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
     ngx_http_vlm_number("features", vlm.features, 1, 1024),
     ngx_http_vlm_number("max_tokens", vlm.max_tokens, 1, 1048575),
 
-    { ngx_string("lora"), 5, .set = ngx_http_vlm_param_lora,
-      ngx_http_vlm_at(vlm.lora) },
-    { ngx_string("max="), 0, ngx_http_vlm_param_num, 1, 64,
-      ngx_http_vlm_at(vlm.lora_max),
-      .error = "lora max=%V is not a number from 1 to 64" },
-    { ngx_string("rank="), 0, ngx_http_vlm_param_num, 1, 256,
-      ngx_http_vlm_at(vlm.lora_rank),
-      .error = "lora rank=%V is not a number from 1 to 256" },
-    { ngx_string("tower="), 0, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(lora_tower), .post = ngx_http_vlm_on_off,
-      .error = "lora tower=%V is not on or off" },
-    { ngx_string("load="), 0, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(lora_load), .post = ngx_http_vlm_on_off,
-      .error = "lora load=%V is not on or off" },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in lora, which takes a directory, max=, "
-               "rank=, tower= and load=" },
+    VALUE("lora", 5, lora, vlm.lora),
+    BOUND("max=", 0, num, vlm.lora_max, 1, 64,
+          "lora max=%V is not a number from 1 to 64"),
+    BOUND("rank=", 0, num, vlm.lora_rank, 1, 256,
+          "lora rank=%V is not a number from 1 to 256"),
+    WORD("tower=", 0, lora_tower, ngx_http_vlm_on_off,
+         "lora tower=%V is not on or off"),
+    WORD("load=", 0, lora_load, ngx_http_vlm_on_off,
+         "lora load=%V is not on or off"),
+    OTHER("unknown value \"%V\" in lora, which takes a directory, max=, "
+          "rank=, tower= and load="),
 
     { ngx_string("sampling"), 4, .set = NULL },
-    { ngx_string("temperature="), 0, ngx_http_vlm_param_float, 0, 5000000,
-      ngx_http_vlm_at(sampling.temperature),
-      .error = "sampling temperature=%V is not from 0 to 5" },
-    { ngx_string("top_k="), 0, ngx_http_vlm_param_num, 0, 1000,
-      ngx_http_vlm_at(sampling.top_k),
-      .error = "sampling top_k=%V is not a whole number from 0 to 1000" },
-    { ngx_string("top_p="), 0, ngx_http_vlm_param_float, 10000, 1000000,
-      ngx_http_vlm_at(sampling.top_p),
-      .error = "sampling top_p=%V is not from 0.01 to 1" },
-    { ngx_string("repetition_penalty="), 0, ngx_http_vlm_param_float, 100000,
-      10000000, ngx_http_vlm_at(sampling.repetition_penalty),
-      .error = "sampling repetition_penalty=%V is not from 0.1 to 10" },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in sampling, which takes temperature=, "
-               "top_k=, top_p= and repetition_penalty=, each with a number" },
+    BOUND("temperature=", 0, float, sampling.temperature, 0, 5000000,
+          "sampling temperature=%V is not from 0 to 5"),
+    BOUND("top_k=", 0, num, sampling.top_k, 0, 1000,
+          "sampling top_k=%V is not a whole number from 0 to 1000"),
+    BOUND("top_p=", 0, float, sampling.top_p, 10000, 1000000,
+          "sampling top_p=%V is not from 0.01 to 1"),
+    BOUND("repetition_penalty=", 0, float, sampling.repetition_penalty, 100000,
+          10000000,
+          "sampling repetition_penalty=%V is not from 0.1 to 10"),
+    OTHER("unknown value \"%V\" in sampling, which takes temperature=, "
+          "top_k=, top_p= and repetition_penalty=, each with a number"),
 
-    { ngx_string("thinking"), 1, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(thinking), .post = ngx_http_vlm_thinking,
-      .error = "thinking \"%V\" is not on, off or auto" },
+    WORD("thinking", 1, thinking, ngx_http_vlm_thinking,
+         "thinking \"%V\" is not on, off or auto"),
 
-    { ngx_string("tools"), 1, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(tools), .post = ngx_http_vlm_tools,
-      .error = "tools \"%V\" is not call, ignore or refuse" },
+    WORD("tools", 1, tools, ngx_http_vlm_tools,
+         "tools \"%V\" is not call, ignore or refuse"),
 
     ngx_http_vlm_number("threads", vlm.threads, 1, 256),
 
@@ -190,81 +184,62 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       .error = "thread_pool \"%V\" is for files and pictures: the engine needs "
                "one of its own" },
 
-    { ngx_string("queue"), 2, ngx_http_vlm_param_num, 1, 100000,
-      ngx_http_vlm_at(queue_size),
-      .error = "queue \"%V\" is not a number from 1 to 100000" },
-    { ngx_string("timeout="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(queue_timeout),
-      .error = "queue timeout \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in queue, which takes a number and "
-               "timeout=time" },
+    BOUND("queue", 2, num, queue_size, 1, 100000,
+          "queue \"%V\" is not a number from 1 to 100000"),
+    BOUND("timeout=", 0, msec, queue_timeout, 1, NGX_HTTP_VLM_DAY,
+          "queue timeout \"%V\" is not a time from 1ms to 1d"),
+    OTHER("unknown value \"%V\" in queue, which takes a number and "
+          "timeout=time"),
 
     { ngx_string("priority"), 2, .set = ngx_http_vlm_param_priority,
       ngx_http_vlm_at(rank.priority),
       .error = "priority \"%V\" is not a variable, low, normal, high or a "
                "number from -10 to 10: every request has 0" },
-    { ngx_string("age="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(rank.priority_age),
-      .error = "priority age \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in priority, which takes age=time" },
+    BOUND("age=", 0, msec, rank.priority_age, 1, NGX_HTTP_VLM_DAY,
+          "priority age \"%V\" is not a time from 1ms to 1d"),
+    OTHER("unknown value \"%V\" in priority, which takes age=time"),
 
-    { ngx_string("fair"), 2, .set = ngx_http_vlm_param_text,
-      ngx_http_vlm_at(rank.fair) },
-    { ngx_string("age="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(rank.fair_age),
-      .error = "fair age \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in fair, which takes age=time" },
+    VALUE("fair", 2, text, rank.fair),
+    BOUND("age=", 0, msec, rank.fair_age, 1, NGX_HTTP_VLM_DAY,
+          "fair age \"%V\" is not a time from 1ms to 1d"),
+    OTHER("unknown value \"%V\" in fair, which takes age=time"),
 
-    { ngx_string("cache_salt"), 1, .set = ngx_http_vlm_param_text,
-      ngx_http_vlm_at(rank.salt) },
+    VALUE("cache_salt", 1, text, rank.salt),
 
-    { ngx_string("timeout"), 1, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(timeout),
-      .error = "timeout \"%V\" is not a time from 1ms to 1d" },
+    BOUND("timeout", 1, msec, timeout, 1, NGX_HTTP_VLM_DAY,
+          "timeout \"%V\" is not a time from 1ms to 1d"),
 
-    { ngx_string("stall"), 1, ngx_http_vlm_param_msec, 2000, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(stall),
-      .error = "stall \"%V\" is not a time from 2s to 1d" },
+    BOUND("stall", 1, msec, stall, 2000, NGX_HTTP_VLM_DAY,
+          "stall \"%V\" is not a time from 2s to 1d"),
 
-    { ngx_string("reload"), 1, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(overlap), .post = ngx_http_vlm_reload,
-      .error = "reload \"%V\" is not wait or overlap" },
+    WORD("reload", 1, overlap, ngx_http_vlm_reload,
+         "reload \"%V\" is not wait or overlap"),
 
     { ngx_string("breaker"), 2, .set = NULL },
-    { ngx_string("failures="), 0, ngx_http_vlm_param_num, 1, 1000,
-      ngx_http_vlm_at(failures),
-      .error = "breaker failures=%V is not a number from 1 to 1000" },
-    { ngx_string("pause="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(pause),
-      .error = "breaker pause \"%V\" is not a time from 1ms to 1d" },
+    BOUND("failures=", 0, num, failures, 1, 1000,
+          "breaker failures=%V is not a number from 1 to 1000"),
+    BOUND("pause=", 0, msec, pause, 1, NGX_HTTP_VLM_DAY,
+          "breaker pause \"%V\" is not a time from 1ms to 1d"),
     { ngx_null_string, 0, .set = ngx_http_vlm_param_breaker_off,
       ngx_http_vlm_at(failures), .post = ngx_http_vlm_off,
       .error = "unknown value \"%V\" in breaker, which is off or takes "
                "failures=number and pause=time" },
 
-    { ngx_string("http_memory"), 1, ngx_http_vlm_param_size, 16 * 1024 * 1024,
-      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(http_memory),
-      .error = "http_memory \"%V\" is not a size of at least 16m, such as 600m "
-               "or 6g" },
+    BOUND("http_memory", 1, size, http_memory, 16 * 1024 * 1024,
+          NGX_HTTP_VLM_ANY,
+          "http_memory \"%V\" is not a size of at least 16m, such as 600m or "
+          "6g"),
 
-    { ngx_string("cache"), 1, .set = ngx_http_vlm_param_cache,
-      ngx_http_vlm_at(vlm.cache) },
+    VALUE("cache", 1, cache, vlm.cache),
 
     { ngx_string("store"), 5, .set = ngx_http_vlm_param_store },
-    { ngx_string("uploads="), 0, .set = ngx_http_vlm_param_store_files,
-      ngx_http_vlm_at(files_dir) },
-    { ngx_string("directory="), 0, .set = ngx_http_vlm_param_store_files,
-      ngx_http_vlm_at(store_dir) },
-    { ngx_string("expires="), 0, ngx_http_vlm_param_sec, 60, NGX_HTTP_VLM_ANY,
-      ngx_http_vlm_at(store_expires),
-      .error = "store expires \"%V\" is not a time of at least 1m" },
-    { ngx_string("max="), 0, ngx_http_vlm_param_store_max, 1024 * 1024,
-      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(store_max),
-      .error = "store max \"%V\" is not \"off\" or a size of at least 1m, such "
-               "as 6g" },
+    VALUE("uploads=", 0, store_files, files_dir),
+    VALUE("directory=", 0, store_files, store_dir),
+    BOUND("expires=", 0, sec, store_expires, 60, NGX_HTTP_VLM_ANY,
+          "store expires \"%V\" is not a time of at least 1m"),
+    BOUND("max=", 0, store_max, store_max, 1024 * 1024, NGX_HTTP_VLM_ANY,
+          "store max \"%V\" is not \"off\" or a size of at least 1m, such as "
+          "6g"),
     { ngx_null_string, 0, .set = ngx_http_vlm_param_store_other,
       .error = "unknown value \"%V\" in store, which takes a directory, "
                "expires=time and max=size, or redis://host with uploads= and "
@@ -272,55 +247,42 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
     { ngx_string("socket"), 1, .set = ngx_http_vlm_param_socket },
 
-    { ngx_string("documents"), 12, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(documents.on), .post = ngx_http_vlm_on_off,
-      .error = "documents \"%V\" is not on or off" },
-    { ngx_string("file="), 0, ngx_http_vlm_param_size, 1024, 1024 * 1024 * 1024,
-      ngx_http_vlm_at(documents.file),
-      .error = "documents file \"%V\" is not a size from 1k to 1g" },
-    { ngx_string("pages="), 0, ngx_http_vlm_param_num, 1, 10000,
-      ngx_http_vlm_at(documents.pages),
-      .error = "documents pages \"%V\" is not a number from 1 to 10000" },
-    { ngx_string("characters="), 0, ngx_http_vlm_param_size, 1000,
-      64 * 1024 * 1024, ngx_http_vlm_at(documents.characters),
-      .error = "documents characters \"%V\" is not a number from 1000 to 64m" },
-    { ngx_string("memory="), 0, ngx_http_vlm_param_size, 128 * 1024 * 1024,
-      (off_t) 64 * 1024 * 1024 * 1024, ngx_http_vlm_at(documents.memory),
-      .error = "documents memory \"%V\" is not a size from 128m to 64g" },
-    { ngx_string("time="), 0, ngx_http_vlm_param_sec, 1, 3600,
-      ngx_http_vlm_at(documents.seconds),
-      .error = "documents time \"%V\" is not a time from 1s to 1h" },
+    WORD("documents", 12, documents.on, ngx_http_vlm_on_off,
+         "documents \"%V\" is not on or off"),
+    BOUND("file=", 0, size, documents.file, 1024, 1024 * 1024 * 1024,
+          "documents file \"%V\" is not a size from 1k to 1g"),
+    BOUND("pages=", 0, num, documents.pages, 1, 10000,
+          "documents pages \"%V\" is not a number from 1 to 10000"),
+    BOUND("characters=", 0, size, documents.characters, 1000, 64 * 1024 * 1024,
+          "documents characters \"%V\" is not a number from 1000 to 64m"),
+    BOUND("memory=", 0, size, documents.memory, 128 * 1024 * 1024,
+          (off_t) 64 * 1024 * 1024 * 1024,
+          "documents memory \"%V\" is not a size from 128m to 64g"),
+    BOUND("time=", 0, sec, documents.seconds, 1, 3600,
+          "documents time \"%V\" is not a time from 1s to 1h"),
     { ngx_string("ocr="), 0, .set = ngx_http_vlm_param_ocr,
       .error = "documents ocr \"%V\" is not on, off or languages as \"eng\" or "
                "\"deu+eng\"" },
-    { ngx_string("ocr_time="), 0, ngx_http_vlm_param_sec, 1, 3600,
-      ngx_http_vlm_at(documents.ocr_seconds),
-      .error = "documents ocr_time \"%V\" is not a time from 1s to 1h" },
-    { ngx_string("jobs="), 0, ngx_http_vlm_param_num, 1, 16,
-      ngx_http_vlm_at(documents.jobs),
-      .error = "documents jobs \"%V\" is not a number from 1 to 16" },
-    { ngx_string("helper="), 0, .set = ngx_http_vlm_param_path,
-      ngx_http_vlm_at(documents.helper) },
-    { ngx_string("legacy="), 0, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(documents.legacy), .post = ngx_http_vlm_on_off,
-      .error = "documents legacy \"%V\" is not on or off" },
-    { ngx_string("sandbox="), 0, .set = ngx_http_vlm_param_word,
-      ngx_http_vlm_at(documents.seccomp), .post = ngx_http_vlm_sandbox,
-      .error = "documents sandbox \"%V\" is not landlock or seccomp" },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in documents, which takes file=size, "
-               "pages=number, characters=number, memory=size, time=time, "
-               "ocr=on, ocr_time=time, jobs=number, helper=path, legacy=on and "
-               "sandbox=seccomp" },
+    BOUND("ocr_time=", 0, sec, documents.ocr_seconds, 1, 3600,
+          "documents ocr_time \"%V\" is not a time from 1s to 1h"),
+    BOUND("jobs=", 0, num, documents.jobs, 1, 16,
+          "documents jobs \"%V\" is not a number from 1 to 16"),
+    VALUE("helper=", 0, path, documents.helper),
+    WORD("legacy=", 0, documents.legacy, ngx_http_vlm_on_off,
+         "documents legacy \"%V\" is not on or off"),
+    WORD("sandbox=", 0, documents.seccomp, ngx_http_vlm_sandbox,
+         "documents sandbox \"%V\" is not landlock or seccomp"),
+    OTHER("unknown value \"%V\" in documents, which takes file=size, "
+          "pages=number, characters=number, memory=size, time=time, ocr=on, "
+          "ocr_time=time, jobs=number, helper=path, legacy=on and "
+          "sandbox=seccomp"),
 
     { ngx_string("retrieval"), 2, .set = ngx_http_vlm_param_retrieval,
       ngx_http_vlm_at(documents.hybrid), .post = ngx_http_vlm_retrieval,
       .error = "retrieval \"%V\" is not bm25 or hybrid" },
-    { ngx_string("model="), 0, .set = ngx_http_vlm_param_encoder,
-      ngx_http_vlm_at(documents.encoder) },
-    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
-      .error = "unknown value \"%V\" in retrieval, which is bm25, or hybrid "
-               "with model=path" },
+    VALUE("model=", 0, encoder, documents.encoder),
+    OTHER("unknown value \"%V\" in retrieval, which is bm25, or hybrid with "
+          "model=path"),
 
     { ngx_string("prepare"), 1, .set = ngx_http_vlm_param_refuse,
       .error = "the parameter \"prepare\" was removed: the number is computed "
