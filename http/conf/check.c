@@ -13,8 +13,9 @@
 
 #include "conf.h"
 #include "base/cgroup.h"
+#include "base/child.h"
+#include "base/file.h"
 #include <grp.h>
-#include <poll.h>
 
 
 #define NGX_HTTP_VLM_KEEP        (64 << 20)    /* bytes of weights, from which
@@ -32,29 +33,26 @@ static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
 static ngx_int_t
 ngx_http_vlm_check_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    size_t   len;
-    u_char  *dir;
+    size_t       len;
+    ngx_str_t    dir;
+    const char  *model;
 
-    eng->conf.vlm.cache = eng->conf.vlm.model;
+    model = eng->conf.vlm.model;
+    eng->conf.vlm.cache = model;
 
     if (eng->conf.vlm.mmproj == NULL) {
         return NGX_OK;
     }
 
-    for (len = ngx_strlen(eng->conf.vlm.model);
-         len > 1 && eng->conf.vlm.model[len - 1] != '/';
-         len--)
+    if (ngx_http_vlm_format(cf->pool, &dir, "%*s",
+                            (size_t) (vlm_file_name(model, &len) - model),
+                            model)
+        != NGX_OK)
     {
-        /* void */
-    }
-
-    dir = ngx_pnalloc(cf->pool, len + 1);
-    if (dir == NULL) {
         return NGX_ERROR;
     }
 
-    (void) ngx_cpystrn(dir, (u_char *) eng->conf.vlm.model, len + 1);
-    eng->conf.vlm.cache = (char *) dir;
+    eng->conf.vlm.cache = (char *) dir.data;
 
     return NGX_OK;
 }
@@ -284,12 +282,14 @@ ngx_http_vlm_check_read(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 }
 
 
-/* in a process of its own: writes the first error to fd */
+/* in a process of its own: the first error, and the user who met it */
 
-static void
-ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
+static size_t
+ngx_http_vlm_check_child(void *data, char *text, size_t size)
 {
-    u_char            text[NGX_MAX_CONF_ERRSTR], *p;
+    ngx_http_vlm_engine_t *eng = data;
+
+    u_char           *p, *last;
     ngx_int_t         other;
     vlm_err_t         err;
     ngx_core_conf_t  *ccf;
@@ -302,126 +302,67 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
     other = ngx_http_vlm_check_user(eng, ccf->username);
 
     if (ngx_http_vlm_check_read(eng, &err) == NGX_OK) {
-        return;
+        return 0;
     }
 
-    p = ngx_snprintf(text, sizeof(text), "%s", err.text);
+    last = (u_char *) text + size;
+    p = ngx_slprintf((u_char *) text, last, "%s", err.text);
 
     if (other == NGX_OK && strstr(err.text, strerror(EACCES))) {
-        p = ngx_slprintf(p, text + sizeof(text), ": the workers' user is "
-                         "\"%s\"", ccf->username);
+        p = ngx_slprintf(p, last, ": the workers' user is \"%s\"",
+                         ccf->username);
     }
 
-    while (write(fd, text, p - text) == -1 && ngx_errno == NGX_EINTR) {
-        /* void */
-    }
-}
-
-
-/* returns the bytes of the child's message, which is shorter than a pipe's
-   buffer; 0: no message, -1: the child took too long and was killed */
-
-static ssize_t
-ngx_http_vlm_check_wait(pid_t pid, int fd, u_char *text, size_t size,
-    int *status)
-{
-    ssize_t        n;
-    struct pollfd  pfd;
-
-    n = -1;
-
-    pfd.fd = fd;
-    pfd.events = POLLIN;
-
-    if (poll(&pfd, 1, NGX_HTTP_VLM_CHECK_TIME) == 1) {
-        n = read(fd, text, size);
-
-    } else {
-        (void) kill(pid, SIGKILL);
-    }
-
-    (void) waitpid(pid, status, 0);
-
-    return n;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_check_report(ngx_http_vlm_engine_t *eng, ngx_log_t *log,
-    u_char *text, ssize_t n, int status)
-{
-    if (n == -1) {
-        ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "reading the model's "
-                         "files took longer than %d seconds: they were not "
-                         "checked", NGX_HTTP_VLM_CHECK_TIME / 1000);
-        return NGX_OK;
-    }
-
-    if (n == 0 && WIFSIGNALED(status)) {
-        n = ngx_sprintf(text, "the process that checks the model's files was "
-                        "killed by signal %d (out of memory?)",
-                        WTERMSIG(status))
-            - text;
-
-    } else if (n == 0 && status != 0) {
-        n = ngx_sprintf(text, "the process that checks the model's files "
-                        "exited with code %d", WEXITSTATUS(status))
-            - text;
-    }
-
-    if (n == 0) {
-        return NGX_OK;
-    }
-
-    ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "%*s in %s:%ui", (size_t) n,
-                     text, eng->conf.file, eng->conf.line);
-
-    return NGX_ERROR;
+    return p - (u_char *) text;
 }
 
 
 static ngx_int_t
 ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 {
-    int       fd[2], status;
-    pid_t     pid;
-    u_char    text[NGX_MAX_CONF_ERRSTR];
-    ssize_t   n;
-    sigset_t  all, saved;
+    int     status;
+    char    text[NGX_MAX_CONF_ERRSTR];
+    size_t  n;
 
-    if (pipe(fd) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "pipe() failed");
+    n = sizeof(text);
+
+    switch (vlm_child_run(ngx_http_vlm_check_child, eng,
+                          NGX_HTTP_VLM_CHECK_TIME, text, &n, &status))
+    {
+    case VLM_CHILD_DONE:
+        return NGX_OK;
+
+    case VLM_CHILD_LATE:
+        ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "reading the model's "
+                         "files took longer than %d seconds: they were not "
+                         "checked", NGX_HTTP_VLM_CHECK_TIME / 1000);
+        return NGX_OK;
+
+    case VLM_CHILD_NONE:
+        ngx_http_vlm_log(NGX_LOG_ALERT, log, ngx_errno, eng, "the model's "
+                         "files cannot be checked in a process of their own");
         return NGX_ERROR;
+
+    case VLM_CHILD_SAID:
+        ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "%*s in %s:%ui", n, text,
+                         eng->conf.file, eng->conf.line);
+        return NGX_ERROR;
+
+    case VLM_CHILD_DIED:
+        break;
     }
 
-    /* the child is waited for here, not by nginx's handler */
-
-    sigfillset(&all);
-    (void) sigprocmask(SIG_BLOCK, &all, &saved);
-
-    pid = fork();
-
-    if (pid == 0) {
-        (void) close(fd[0]);
-        ngx_http_vlm_check_child(eng, fd[1]);
-        _exit(0);
-    }
-
-    (void) close(fd[1]);
-
-    n = 0;
-    status = 0;
-
-    if (pid == -1) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "fork() failed");
+    if (WIFSIGNALED(status)) {
+        ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "the process that checks "
+                         "the model's files was killed by signal %d (out of "
+                         "memory?) in %s:%ui", WTERMSIG(status),
+                         eng->conf.file, eng->conf.line);
 
     } else {
-        n = ngx_http_vlm_check_wait(pid, fd[0], text, sizeof(text), &status);
+        ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "the process that checks "
+                         "the model's files exited with code %d in %s:%ui",
+                         WEXITSTATUS(status), eng->conf.file, eng->conf.line);
     }
 
-    (void) close(fd[0]);
-    (void) sigprocmask(SIG_SETMASK, &saved, NULL);
-
-    return pid == -1 ? NGX_ERROR
-                     : ngx_http_vlm_check_report(eng, log, text, n, status);
+    return NGX_ERROR;
 }

@@ -65,9 +65,4 @@ char *ngx_http_vlm_paths_redis(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *url);
 char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 
-/* sets the languages of OCR; NGX_ERROR: the value names none */
-
-ngx_int_t ngx_http_vlm_paths_ocr(ngx_http_vlm_engine_t *eng, ngx_str_t *value);
-
-
 #endif /* _NGX_HTTP_VLM_CONF_H_INCLUDED_ */

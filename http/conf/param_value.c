@@ -281,11 +281,26 @@ ngx_http_vlm_param_device_value(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 }
 
 
+/* "on" is English, the one language that Tesseract always has; the names are
+   parts of a path */
+
 char *
 ngx_http_vlm_param_ocr(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    return ngx_http_vlm_paths_ocr(ctx->engine, value) == NGX_OK
-           ? NGX_CONF_OK : ngx_http_vlm_param_refuse(ctx, value);
+    char  *names;
+
+    names = (char *) value->data;
+
+    if (value->len == 0 || value->len > VLM_PDF_LANGUAGES_MAX
+        || strspn(names, VLM_PDF_LANGUAGES) != value->len)
+    {
+        return ngx_http_vlm_param_refuse(ctx, value);
+    }
+
+    ctx->engine->conf.documents.languages = ngx_strcmp(names, "on") == 0 ? "eng"
+                                           : ngx_strcmp(names, "off") == 0
+                                             ? NULL : names;
+    return NGX_CONF_OK;
 }
 
 

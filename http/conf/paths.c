@@ -7,9 +7,7 @@
 
 
 #include "conf.h"
-
-
-#define NGX_HTTP_VLM_SUN_PATH 107          /* sizeof(sun_path) less a zero */
+#include "base/socket.h"
 
 
 char *
@@ -97,73 +95,17 @@ ngx_http_vlm_paths_shared(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 static char *
 ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    u_char           *slash;
-    ngx_str_t         dir;
-    ngx_file_info_t   fi;
+    vlm_err_t  err;
 
-    if (eng->conf.socket.len > NGX_HTTP_VLM_SUN_PATH) {
-        return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": socket \"%V\" "
-                                       "has %uz bytes, a unix socket's path "
-                                       "may have %d: set \"socket\"",
-                                       &eng->name, &eng->conf.socket,
-                                       eng->conf.socket.len,
-                                       NGX_HTTP_VLM_SUN_PATH);
-    }
-
-    if (lstat((char *) eng->conf.socket.data, &fi) == 0) {
-        return S_ISSOCK(fi.st_mode) ? NGX_CONF_OK
-               : ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": \"%V\" is no "
-                                         "socket: move it away", &eng->name,
-                                         &eng->conf.socket);
-    }
-
-    slash = (u_char *) strrchr((char *) eng->conf.socket.data, '/');
-
-    dir.len = ngx_max(slash - eng->conf.socket.data, 1);
-
-    if (ngx_http_vlm_format(cf->pool, &dir, "%*s", dir.len,
-                            eng->conf.socket.data)
-        != NGX_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
+    ngx_memzero(&err, sizeof(vlm_err_t));
 
     /* a missing store is created, other directories are not */
 
-    if (ngx_strcmp(dir.data, eng->conf.store_dir.data) != 0
-        && access((char *) dir.data, W_OK|X_OK) == -1)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "vlm_engine \"%V\": socket \"%V\" cannot be made "
-                           "in \"%V\"", &eng->name, &eng->conf.socket, &dir);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/* "on" is English, the one language that Tesseract always has; the names are
-   parts of a path */
-
-ngx_int_t
-ngx_http_vlm_paths_ocr(ngx_http_vlm_engine_t *eng, ngx_str_t *value)
-{
-    char  *names;
-
-    names = (char *) value->data;
-
-    if (value->len == 0 || value->len > VLM_PDF_LANGUAGES_MAX
-        || strspn(names, VLM_PDF_LANGUAGES) != value->len)
-    {
-        return NGX_ERROR;
-    }
-
-    eng->conf.documents.languages = ngx_strcmp(names, "on") == 0 ? "eng"
-                                    : ngx_strcmp(names, "off") == 0 ? NULL
-                                    : names;
-
-    return NGX_OK;
+    return vlm_socket_check((char *) eng->conf.socket.data,
+                            (char *) eng->conf.store_dir.data, &err)
+           == 0 ? NGX_CONF_OK
+                : ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": %s",
+                                          &eng->name, err.text);
 }
 
 
