@@ -6,6 +6,7 @@
 
 
 #include "question.h"
+#include "../robobrain/chat.h"
 #include "document/chunk.h"
 #include <math.h>
 
@@ -263,23 +264,6 @@ ngx_http_vlm_cited_put_unsupported(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
-static void
-ngx_http_vlm_cited_put_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    vlm_usage_t  *u;
-
-    u = &ctx->usage;
-
-    vlm_json_add_open(w, "usage", '{');
-    vlm_json_add_int(w, "cached_tokens", u->cached_tokens);
-    vlm_json_add_int(w, "completion_tokens", u->completion_tokens);
-    vlm_json_add_int(w, "prompt_tokens", u->prompt_tokens);
-    vlm_json_add_int(w, "total_tokens",
-                     (int64_t) u->prompt_tokens + u->completion_tokens);
-    vlm_json_shut(w, '}');
-}
-
-
 void
 ngx_http_vlm_question_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
@@ -304,26 +288,13 @@ ngx_http_vlm_question_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     ngx_http_vlm_fields_put_timings(ctx, w);
     vlm_json_add_int(w, "turn_number", q->turn_number);
     ngx_http_vlm_cited_put_unsupported(ctx, w);
-    ngx_http_vlm_cited_put_usage(ctx, w);
+    ngx_http_vlm_answer_put_usage(ctx, w, 1);
 
     vlm_json_shut(w, '}');
 }
 
 
 /* ---- events -------------------------------------------------------------- */
-
-
-static void
-ngx_http_vlm_cited_event(vlm_json_out_t *w, const char *key, ngx_str_t *text)
-{
-    if (text->len) {
-        ngx_http_vlm_stream_event(w, "event: token\n");
-        vlm_json_open(w, '{');
-        vlm_json_add_text(w, key, (char *) text->data, text->len);
-        vlm_json_shut(w, '}');
-        ngx_http_vlm_stream_end(w);
-    }
-}
 
 
 void
@@ -348,25 +319,11 @@ ngx_http_vlm_question_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         ngx_http_vlm_stream_end(w);
     }
 
-    ngx_http_vlm_cited_event(w, "thinking", &u.thinking);
-    ngx_http_vlm_cited_event(w, "text", &u.answer);
+    ngx_http_vlm_answer_put_unsent(w, &u);
 
     if (last) {
         ngx_http_vlm_stream_event(w, "event: answer\n");
         ngx_http_vlm_question_answer(ctx, w);
         ngx_http_vlm_stream_end(w);
     }
-}
-
-
-void
-ngx_http_vlm_question_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_uint_t status, const char *text)
-{
-    ngx_http_vlm_stream_event(w, "event: error\n");
-    vlm_json_open(w, '{');
-    vlm_json_add_string(w, "error", text);
-    vlm_json_add_int(w, "status", status);
-    vlm_json_shut(w, '}');
-    ngx_http_vlm_stream_end(w);
 }

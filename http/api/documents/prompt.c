@@ -43,11 +43,8 @@ ngx_http_vlm_question_most(ngx_http_vlm_ctx_t *ctx)
 static vlm_picture_t *
 ngx_http_vlm_question_map(ngx_http_vlm_ctx_t *ctx, const char *path)
 {
-    vlm_file_t      file;
-    vlm_bytes_t     bytes;
-    vlm_video_t     still;
-    vlm_pixels_t    pixels;
-    vlm_picture_t  *picture;
+    vlm_file_t    file;
+    vlm_pixels_t  pixels;
 
     if (ngx_http_vlm_map(&file, path) != 0) {
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
@@ -57,18 +54,7 @@ ngx_http_vlm_question_map(ngx_http_vlm_ctx_t *ctx, const char *path)
 
     ngx_memzero(&pixels, sizeof(vlm_pixels_t));
 
-    bytes.data = file.data;
-    bytes.bytes = file.bytes;
-
-    still.frame = &bytes;
-    still.n = 1;
-    still.fps = 0;
-
-    picture = ngx_http_vlm_input_picture(ctx, &still, &pixels);
-
-    vlm_file_close(&file);
-
-    return picture;
+    return ngx_http_vlm_turn_decode(ctx, &file, &pixels);
 }
 
 

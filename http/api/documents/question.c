@@ -9,35 +9,6 @@
 
 
 static ngx_int_t
-ngx_http_vlm_question_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
-{
-    ngx_http_vlm_question_t *q = ctx->data;
-
-    size_t       len;
-    const char  *text;
-
-    text = vlm_json_text(field);
-
-    if (text == NULL || text[0] == '\0') {
-        return ngx_http_vlm_fail_input(ctx, "Question is required");
-    }
-
-    len = ngx_strlen(text);
-
-    if (len > NGX_HTTP_VLM_MESSAGE) {
-        return ngx_http_vlm_fail_input(ctx, "The question has %uz bytes, it "
-                                       "may have %d", len,
-                                       NGX_HTTP_VLM_MESSAGE);
-    }
-
-    q->text = vlm_store_string(strdup(text));
-
-    return q->text.data ? NGX_OK
-                        : ngx_http_vlm_fail_memory(ctx, "the question");
-}
-
-
-static ngx_int_t
 ngx_http_vlm_question_documents(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *list)
 {
@@ -111,18 +82,21 @@ ngx_http_vlm_question_pages(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
 static void
 ngx_http_vlm_question_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    const vlm_json_t  *stream;
+    ngx_http_vlm_question_t  *q;
 
     if (!ctx->engine->conf.documents.on) {
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_NOT_FOUND, "Not found");
         return;
     }
 
-    if (ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_question_t),
-                                  "No JSON data provided")
-           == NULL
+    q = ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_question_t),
+                                  "No JSON data provided");
+
+    if (q == NULL
         || ngx_http_vlm_chat_session(ctx, json) != NGX_OK
-        || ngx_http_vlm_question_text(ctx, vlm_json_get(json, "question"))
+        || ngx_http_vlm_chat_text(ctx, vlm_json_get(json, "question"),
+                                  "The question", "Question is required",
+                                  &q->text)
            != NGX_OK
         || ngx_http_vlm_question_documents(ctx,
                                            vlm_json_get(json, "documents"))
@@ -135,18 +109,9 @@ ngx_http_vlm_question_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         return;
     }
 
-    stream = vlm_json_get(json, "stream");
-
-    ctx->streaming = vlm_json_is_null(stream)
-                     ? ngx_http_vlm_accepts(ctx->request, "text/event-stream")
-                     : (ngx_uint_t) vlm_json_is_true(stream);
-
-    ctx->out.thinks = vlm_json_is_true(vlm_json_get(json, "enable_thinking"));
-
-    if (ngx_http_vlm_fields(ctx)->constraint.form) {
-        ctx->out.plain = 1;
-        ctx->out.thinks = 0;
-    }
+    ngx_http_vlm_chat_form(ctx, json,
+                           vlm_json_is_true(vlm_json_get(json,
+                                                         "enable_thinking")));
 
     (void) ngx_http_vlm_sources_check(ctx);
 }
@@ -250,7 +215,7 @@ const ngx_http_vlm_dialect_t  ngx_http_vlm_question_dialect = {
     .answer = ngx_http_vlm_question_answer,
     .stream_type = "text/event-stream; charset=utf-8",
     .chunk = ngx_http_vlm_question_chunk,
-    .error = ngx_http_vlm_question_error,
+    .error = ngx_http_vlm_answer_put_error,
     .waits = ngx_http_vlm_stream_waits,
     .free = ngx_http_vlm_question_free
 };

@@ -111,13 +111,11 @@ void ngx_http_vlm_question_prompt(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_question_store(ngx_http_vlm_ctx_t *ctx);
 
-/* "answer", "chunk" and "error" of a dialect */
+/* "answer" and "chunk" of a dialect */
 
 void ngx_http_vlm_question_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 void ngx_http_vlm_question_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last);
-void ngx_http_vlm_question_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_uint_t status, const char *text);
 
 
 /* ---- question.c: its fields ---------------------------------------------- */

@@ -9,21 +9,20 @@
 #include "robobrain/steps.h"
 
 
-/* the server that this one replaces has neither counts nor times: they are sent
-   to clients that ask for times */
-
-static void
-ngx_http_vlm_answer_put_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+void
+ngx_http_vlm_answer_put_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t cached)
 {
     vlm_usage_t  *u;
-
-    if (ngx_http_vlm_fields(ctx)->number[VLM_FIELD_TIMINGS] != 1) {
-        return;
-    }
 
     u = &ctx->usage;
 
     vlm_json_add_open(w, "usage", '{');
+
+    if (cached) {
+        vlm_json_add_int(w, "cached_tokens", u->cached_tokens);
+    }
+
     vlm_json_add_int(w, "completion_tokens", u->completion_tokens);
     vlm_json_add_int(w, "prompt_tokens", u->prompt_tokens);
     vlm_json_add_int(w, "total_tokens",
@@ -120,7 +119,12 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     vlm_json_add_int(w, "turn_number", chat->turn_number);
 
-    ngx_http_vlm_answer_put_usage(ctx, w);
+    /* the server that this one replaces has neither counts nor times: they are
+       sent to clients that ask for times */
+
+    if (ngx_http_vlm_fields(ctx)->number[VLM_FIELD_TIMINGS] == 1) {
+        ngx_http_vlm_answer_put_usage(ctx, w, 0);
+    }
 
     vlm_json_shut(w, '}');
 }
@@ -174,6 +178,14 @@ ngx_http_vlm_answer_put_token(vlm_json_out_t *w, const char *key,
 
 
 void
+ngx_http_vlm_answer_put_unsent(vlm_json_out_t *w, ngx_http_vlm_unsent_t *u)
+{
+    ngx_http_vlm_answer_put_token(w, "thinking", &u->thinking);
+    ngx_http_vlm_answer_put_token(w, "text", &u->answer);
+}
+
+
+void
 ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
@@ -181,14 +193,26 @@ ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     ngx_http_vlm_unsent(ctx, w, last, &u);
 
-    ngx_http_vlm_answer_put_token(w, "thinking", &u.thinking);
-    ngx_http_vlm_answer_put_token(w, "text", &u.answer);
+    ngx_http_vlm_answer_put_unsent(w, &u);
 
     if (last) {
         ngx_http_vlm_stream_event(w, "event: answer\n");
         ngx_http_vlm_answer_put(ctx, w);
         ngx_http_vlm_stream_end(w);
     }
+}
+
+
+void
+ngx_http_vlm_answer_put_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t status, const char *text)
+{
+    ngx_http_vlm_stream_event(w, "event: error\n");
+    vlm_json_open(w, '{');
+    vlm_json_add_string(w, "error", text);
+    vlm_json_add_int(w, "status", status);
+    vlm_json_shut(w, '}');
+    ngx_http_vlm_stream_end(w);
 }
 
 
@@ -201,14 +225,9 @@ ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     if (status == NGX_HTTP_OK) {
         ngx_http_vlm_stream_event(w, "event: answer\n");
         ngx_http_vlm_answer_put_failed(ctx, w);
+        ngx_http_vlm_stream_end(w);
 
     } else {
-        ngx_http_vlm_stream_event(w, "event: error\n");
-        vlm_json_open(w, '{');
-        vlm_json_add_string(w, "error", text);
-        vlm_json_add_int(w, "status", status);
-        vlm_json_shut(w, '}');
+        ngx_http_vlm_answer_put_error(ctx, w, status, text);
     }
-
-    ngx_http_vlm_stream_end(w);
 }

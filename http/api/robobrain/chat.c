@@ -78,18 +78,24 @@ ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 }
 
 
-/* chosen by a field, or by the client's Accept header */
-
-static ngx_uint_t
-ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+void
+ngx_http_vlm_chat_form(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    ngx_uint_t thinks)
 {
-    const vlm_json_t  *field;
+    const vlm_json_t  *stream;
 
-    field = vlm_json_get(json, "stream");
+    stream = vlm_json_get(json, "stream");
 
-    return vlm_json_is_null(field)
-           ? ngx_http_vlm_accepts(ctx->request, "text/event-stream")
-           : (ngx_uint_t) vlm_json_is_true(field);
+    ctx->streaming = vlm_json_is_null(stream)
+                     ? ngx_http_vlm_accepts(ctx->request, "text/event-stream")
+                     : (ngx_uint_t) vlm_json_is_true(stream);
+
+    if (ngx_http_vlm_fields(ctx)->constraint.form) {
+        ctx->out.plain = 1;
+        thinks = 0;
+    }
+
+    ctx->out.thinks = thinks;
 }
 
 
@@ -139,7 +145,8 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 static void
 ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    const vlm_json_t  *field;
+    const vlm_json_t     *thinks;
+    ngx_http_vlm_chat_t  *chat;
 
     if (ngx_http_vlm_ollama_speaks(json)) {
         ctx->dialect = &ngx_http_vlm_ollama_chat;
@@ -147,10 +154,13 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         return;
     }
 
-    if (ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_chat_t)) == NULL
+    chat = ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_chat_t));
+
+    if (chat == NULL
         || ngx_http_vlm_chat_session(ctx, json) != NGX_OK
-        || ngx_http_vlm_chat_message(ctx, vlm_json_get(json, "message"),
-                                     "Message is required")
+        || ngx_http_vlm_chat_text(ctx, vlm_json_get(json, "message"),
+                                  "The message", "Message is required",
+                                  &chat->message)
            != NGX_OK
         || ngx_http_vlm_chat_task(ctx, json) != NGX_OK
         || ngx_http_vlm_adapter_field(ctx, json) != NGX_OK
@@ -160,15 +170,10 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         return;
     }
 
-    field = vlm_json_get(json, "enable_thinking");
-    ctx->out.thinks = vlm_json_is_null(field) || vlm_json_is_true(field);
+    thinks = vlm_json_get(json, "enable_thinking");
 
-    ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
-
-    if (ngx_http_vlm_fields(ctx)->constraint.form) {
-        ctx->out.plain = 1;
-        ctx->out.thinks = 0;
-    }
+    ngx_http_vlm_chat_form(ctx, json, vlm_json_is_null(thinks)
+                                      || vlm_json_is_true(thinks));
 
     if (ngx_http_vlm_chat_key(ctx) == NGX_OK
         && ngx_http_vlm_chat_image(ctx, json) == NGX_OK
@@ -240,29 +245,26 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
 
 ngx_int_t
-ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *field, const char *missing)
+ngx_http_vlm_chat_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field,
+    const char *what, const char *missing, vlm_store_text_t *text)
 {
-    ngx_http_vlm_chat_t *chat = ctx->data;
+    const char  *value;
 
-    const char  *text;
+    value = vlm_json_text(field);
 
-    text = vlm_json_text(field);
-
-    if (text == NULL || text[0] == '\0') {
+    if (value == NULL || value[0] == '\0') {
         return ngx_http_vlm_fail_input(ctx, "%s", missing);
     }
 
-    if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
-        return ngx_http_vlm_fail_input(ctx, "The message has %uz bytes, it may "
-                                       "have %d", ngx_strlen(text),
+    if (ngx_strlen(value) > NGX_HTTP_VLM_MESSAGE) {
+        return ngx_http_vlm_fail_input(ctx, "%s has %uz bytes, it may have %d",
+                                       what, ngx_strlen(value),
                                        NGX_HTTP_VLM_MESSAGE);
     }
 
-    chat->message = vlm_store_string(strdup(text));
+    *text = vlm_store_string(strdup(value));
 
-    return chat->message.data ? NGX_OK
-                              : ngx_http_vlm_fail_memory(ctx, "the message");
+    return text->data ? NGX_OK : ngx_http_vlm_fail_memory(ctx, "the request");
 }
 
 

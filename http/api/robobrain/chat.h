@@ -62,10 +62,18 @@ ngx_int_t ngx_http_vlm_chat_sees(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 
-/* a non-empty text, else the error "missing", to chat->message */
+/* a copy of a text that is not empty, else the error "missing"; what it is:
+   "The message" */
 
-ngx_int_t ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *field, const char *missing);
+ngx_int_t ngx_http_vlm_chat_text(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *field, const char *what, const char *missing,
+    vlm_store_text_t *text);
+
+/* sets ctx->streaming, by a field or by the client's Accept header; and whether
+   the answer begins by thinking, unless a constraint leaves no room for that */
+
+void ngx_http_vlm_chat_form(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    ngx_uint_t thinks);
 
 /* "free" of a dialect */
 
@@ -96,6 +104,15 @@ void ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx,
 void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t status, const char *text);
 
+/* parts of it: events of new text, an error without a turn, "usage" */
+
+void ngx_http_vlm_answer_put_unsent(vlm_json_out_t *w,
+    ngx_http_vlm_unsent_t *u);
+void ngx_http_vlm_answer_put_error(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t status, const char *text);
+void ngx_http_vlm_answer_put_usage(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t cached);
+
 /* "image_resized", if the picture was shrunk or enlarged, and coordinates in an
    answer refer to that size */
 
@@ -122,6 +139,12 @@ ngx_int_t ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx);
    not a picture, and err has the reason */
 
 ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
+
+/* thread: the picture in a mapped file, which is closed, within these bounds;
+   or NULL: the request has ended */
+
+vlm_picture_t *ngx_http_vlm_turn_decode(ngx_http_vlm_ctx_t *ctx,
+    vlm_file_t *file, const vlm_pixels_t *pixels);
 
 /* thread: whether question and picture can fit the context, or NGX_ERROR */
 

@@ -62,11 +62,12 @@ ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    const vlm_json_t  *message;
+    const vlm_json_t     *message;
+    ngx_http_vlm_chat_t  *chat;
 
-    if (ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_pipeline_t))
-        == NULL)
-    {
+    chat = ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_pipeline_t));
+
+    if (chat == NULL) {
         return;
     }
 
@@ -81,8 +82,8 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
     }
 
     if (ngx_http_vlm_chat_session(ctx, json) == NGX_OK
-        && ngx_http_vlm_chat_message(ctx, message,
-                                     "The message is not a string")
+        && ngx_http_vlm_chat_text(ctx, message, "The message", "The message is "
+                                  "not a string", &chat->message)
            == NGX_OK
         && ngx_http_vlm_chat_image(ctx, json) == NGX_OK)
     {
@@ -164,7 +165,8 @@ ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    const vlm_json_t  *query;
+    const vlm_json_t     *query;
+    ngx_http_vlm_chat_t  *chat;
 
     query = vlm_json_get(json, "query");
 
@@ -173,9 +175,11 @@ ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         return;
     }
 
-    if (ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_pipeline_t))) {
-        (void) ngx_http_vlm_chat_message(ctx, query,
-                                         "The query is not a string");
+    chat = ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_pipeline_t));
+
+    if (chat) {
+        (void) ngx_http_vlm_chat_text(ctx, query, "The message", "The query is "
+                                      "not a string", &chat->message);
     }
 }
 

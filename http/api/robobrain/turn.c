@@ -125,6 +125,22 @@ ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e, uint64_t size)
 }
 
 
+vlm_picture_t *
+ngx_http_vlm_turn_decode(ngx_http_vlm_ctx_t *ctx, vlm_file_t *file,
+    const vlm_pixels_t *pixels)
+{
+    vlm_bytes_t     bytes = { file->data, file->bytes };
+    vlm_video_t     still = { .frame = &bytes, .n = 1 };
+    vlm_picture_t  *picture;
+
+    picture = ngx_http_vlm_input_picture(ctx, &still, pixels);
+
+    vlm_file_close(file);
+
+    return picture;
+}
+
+
 static vlm_picture_t *
 ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 {
@@ -132,8 +148,6 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 
     int             e;
     vlm_file_t      file;
-    vlm_bytes_t     bytes;
-    vlm_video_t     still;
     vlm_picture_t  *picture;
 
     e = ngx_http_vlm_map(&file, chat->image);
@@ -143,16 +157,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
         return NULL;
     }
 
-    bytes.data = file.data;
-    bytes.bytes = file.bytes;
-
-    still.frame = &bytes;
-    still.n = 1;
-    still.fps = 0;
-
-    picture = ngx_http_vlm_input_picture(ctx, &still, &chat->pixels);
-
-    vlm_file_close(&file);
+    picture = ngx_http_vlm_turn_decode(ctx, &file, &chat->pixels);
 
     if (picture) {
         vlm_picture_info(picture, &ctx->out.seen);
