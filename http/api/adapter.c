@@ -25,27 +25,28 @@ ngx_http_vlm_adapter_unknown(ngx_http_vlm_ctx_t *ctx, const char *name)
 }
 
 
-/* entry i of the list, as GET /lora-adapters counts them */
-
-static ngx_int_t
-ngx_http_vlm_adapter_by_id(ngx_http_vlm_ctx_t *ctx, int64_t id)
+ngx_int_t
+ngx_http_vlm_adapter_use(ngx_http_vlm_ctx_t *ctx, const char *dir, int64_t id,
+    double scale)
 {
-    ngx_uint_t           i;
-    ngx_http_vlm_shm_t   shm;
+    ngx_uint_t            i;
+    ngx_http_vlm_shm_t    shm;
+    vlm_adapter_entry_t  *a;
 
     ngx_http_vlm_zone_texts(ctx->engine, &shm);
 
     for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
+        a = &shm.adapters[i];
 
-        if (shm.adapters[i].listed && id-- == 0) {
-            ngx_memcpy(ctx->adapter, shm.adapters[i].name,
-                       sizeof(ctx->adapter));
+        if (a->listed && (dir ? ngx_strcmp(a->dir, dir) == 0 : id-- == 0)) {
+            ngx_memcpy(ctx->adapter, a->name, sizeof(ctx->adapter));
+            ctx->adapter_scale = scale;
+
             return NGX_OK;
         }
     }
 
-    return ngx_http_vlm_fail_input(ctx, "lora has an id that GET "
-                                   "/lora-adapters does not list");
+    return NGX_DECLINED;
 }
 
 
@@ -90,9 +91,10 @@ ngx_http_vlm_adapter_lora(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *lora)
                                        "both");
     }
 
-    ctx->adapter_scale = scale;
-
-    return ngx_http_vlm_adapter_by_id(ctx, id);
+    return ngx_http_vlm_adapter_use(ctx, NULL, id, scale) == NGX_OK
+           ? NGX_OK
+           : ngx_http_vlm_fail_input(ctx, "lora has an id that GET "
+                                     "/lora-adapters does not list");
 }
 
 

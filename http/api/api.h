@@ -196,6 +196,12 @@ ngx_http_vlm_run_t  ngx_http_vlm_ollama_pull;
 ngx_int_t ngx_http_vlm_adapter_field(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 
+/* the request uses the listed adapter of a directory, or without one the entry
+   "id", as GET /lora-adapters counts them; NGX_DECLINED: there is none */
+
+ngx_int_t ngx_http_vlm_adapter_use(ngx_http_vlm_ctx_t *ctx, const char *dir,
+    int64_t id, double scale);
+
 ngx_http_vlm_handler_t  ngx_http_vlm_adapter_lora_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_adapter_list_handler;
 

@@ -113,12 +113,6 @@ ngx_int_t ngx_http_vlm_tools_sampling(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_tools_calls(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *list, const char *place);
 
-/* the end of the prompt, or NULL */
-
-#define ngx_http_vlm_tools_tail(ctx)                                          \
-    (((ngx_http_vlm_asked_t *) (ctx)->data)->tools.demanded                   \
-     ? ((ngx_http_vlm_asked_t *) (ctx)->data)->tools.tail : NULL)
-
 /* overrides the engine's defaults in ctx->sampling, which then refers to
    ctx->data */
 

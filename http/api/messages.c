@@ -191,11 +191,7 @@ ngx_http_vlm_messages_call(ngx_http_vlm_messages_t *m, const char *name,
     one = &m->messages[m->n_messages - 1];
 
     vlm_json_init(&w, NGX_HTTP_VLM_MESSAGES_TEXT);
-    vlm_json_put_raw(&w, "\n{\"name\": ", sizeof("\n{\"name\": ") - 1);
-    vlm_calls_string(&w, name);
-    vlm_json_put_raw(&w, ", \"arguments\": ", sizeof(", \"arguments\": ") - 1);
-    vlm_calls_arguments(&w, arguments);
-    vlm_json_put_raw(&w, "}", 1);
+    vlm_calls_write(&w, name, arguments);
 
     if (vlm_json_done(&w) != 0) {
         vlm_json_release(&w);

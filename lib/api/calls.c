@@ -238,8 +238,8 @@ vlm_calls_next(vlm_calls_t *c, const char *text, size_t bytes, int last, vlm_cal
 /* ---- written ------------------------------------------------------------- */
 
 
-void
-vlm_calls_string(vlm_json_out_t *w, const char *text)
+static void
+put_string(vlm_json_out_t *w, const char *text)
 {
     char         buf[8];
     const char  *p, *letter;
@@ -281,7 +281,7 @@ vlm_calls_put(vlm_json_out_t *w, const vlm_json_t *j)
 
         for (m = vlm_json_first(j); m != NULL; m = vlm_json_next(m)) {
             if (object) {
-                vlm_calls_string(w, vlm_json_key(m));
+                put_string(w, vlm_json_key(m));
                 vlm_json_put_raw(w, ": ", 2);
             }
 
@@ -292,7 +292,7 @@ vlm_calls_put(vlm_json_out_t *w, const vlm_json_t *j)
         vlm_json_put_raw(w, object ? "}" : "]", 1);
 
     } else if (vlm_json_is_string(j)) {
-        vlm_calls_string(w, vlm_json_text(j));
+        put_string(w, vlm_json_text(j));
 
     } else if (vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0) {
         vlm_json_put_int(w, n);
@@ -335,6 +335,17 @@ vlm_calls_arguments(vlm_json_out_t *w, const vlm_json_t *j)
     }
 
     vlm_json_free(parsed);
+}
+
+
+void
+vlm_calls_write(vlm_json_out_t *w, const char *name, const vlm_json_t *arguments)
+{
+    vlm_json_put_raw(w, "\n{\"name\": ", strlen("\n{\"name\": "));
+    put_string(w, name);
+    vlm_json_put_raw(w, ", \"arguments\": ", strlen(", \"arguments\": "));
+    vlm_calls_arguments(w, arguments);
+    vlm_json_put_raw(w, "}", 1);
 }
 
 

@@ -44,10 +44,11 @@ vlm_calls_e vlm_calls_next(vlm_calls_t *c, const char *text, size_t bytes, int l
    the form in which templates have tools and arguments. */
 void vlm_calls_put(vlm_json_out_t *w, const vlm_json_t *j);
 
-void vlm_calls_string(vlm_json_out_t *w, const char *text);    /* in the same form */
-
 /* The arguments of a call as a client sent them: an object, or its text; broken text as it is. */
 void vlm_calls_arguments(vlm_json_out_t *w, const vlm_json_t *j);
+
+/* A line for a call that was made, as it stands between the marks of a history. */
+void vlm_calls_write(vlm_json_out_t *w, const char *name, const vlm_json_t *arguments);
 
 /* A member "arguments" of an object: those of a call, at most VLM_CALLS_ARGUMENTS bytes, as text or
    as they are. */

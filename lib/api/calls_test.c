@@ -190,10 +190,38 @@ values_are_written_as_python_writes_them(void **state)
 }
 
 
+static void
+a_call_of_a_history_is_one_line(void **state)
+{
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_json_t     *j;
+    vlm_json_out_t  w;
+
+    static const char  request[] = "{\"b\":1,\"a\":\"\\u00e9\"}";
+    static const char  line[] = "\n{\"name\": \"pick\", \"arguments\": {\"b\": 1, "
+                                "\"a\": \"\xc3\xa9\"}}\n";
+
+    (void) state;
+
+    j = vlm_json_parse(request, strlen(request), &err);
+    assert_non_null(j);
+
+    vlm_json_init(&w, 4096);
+    vlm_calls_write(&w, "pick", j);
+    assert_int_equal(vlm_json_done(&w), 0);
+    assert_int_equal(w.len, strlen(line));
+    assert_memory_equal(w.data, line, w.len);
+
+    vlm_json_release(&w);
+    vlm_json_free(j);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_call_of_a_history_is_one_line),
         cmocka_unit_test(calls_are_found_however_the_answer_is_cut),
         cmocka_unit_test(a_call_is_found_with_its_last_bracket),
         cmocka_unit_test(more_calls_than_there_may_be_are_content),

@@ -175,3 +175,39 @@ vlm_lite_text(const char *text, size_t bytes, const char *prompt, size_t *len)
 
     return out;
 }
+
+
+void
+vlm_lite_put(vlm_json_out_t *w, const vlm_lite_t *lite, const char *text, size_t bytes)
+{
+    char        *shown;
+    size_t       len;
+    const char  *prompt;
+
+    prompt = lite->text[VLM_LITE_PROMPT];
+    shown = vlm_lite_text(text, bytes, prompt, &len);
+
+    if (shown != NULL && len == 0) {
+        free(shown);
+        shown = vlm_lite_text(prompt, strlen(prompt), prompt, &len);
+    }
+
+    if (shown == NULL) {
+        w->failed = 1;
+        return;
+    }
+
+    vlm_json_open(w, '{');
+    vlm_json_add_string(w, "prompt", prompt);
+    vlm_json_add_text(w, "generated_text", shown, len);
+    vlm_json_add_string(w, "adapter_path", lite->text[VLM_LITE_ADAPTER_PATH]);
+
+    vlm_json_add_open(w, "parameters", '{');
+    vlm_json_add_int(w, "max_new_tokens", (int64_t) lite->number[VLM_LITE_MAX_NEW_TOKENS]);
+    vlm_json_add_double(w, "temperature", lite->number[VLM_LITE_TEMPERATURE]);
+    vlm_json_add_string(w, "base_model", lite->text[VLM_LITE_BASE_MODEL]);
+    vlm_json_shut(w, '}');
+    vlm_json_shut(w, '}');
+
+    free(shown);
+}

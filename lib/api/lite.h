@@ -57,4 +57,7 @@ void vlm_lite_free(vlm_lite_t *lite);
  */
 char *vlm_lite_text(const char *text, size_t bytes, const char *prompt, size_t *len);
 
+/* The whole answer.  One without text has the prompt, as the service decodes both then. */
+void vlm_lite_put(vlm_json_out_t *w, const vlm_lite_t *lite, const char *text, size_t bytes);
+
 #endif

@@ -222,6 +222,38 @@ a_translation_without_spaces_is_cut_in_the_middle(void **state)
 }
 
 
+static void
+an_answer_has_its_parameters(void **state)
+{
+    vlm_json_out_t  w;
+
+    static vlm_lite_t  lite = {
+        .text = { [VLM_LITE_PROMPT] = "Say it", [VLM_LITE_BASE_MODEL] = "gpt2" },
+        .number = { [VLM_LITE_MAX_NEW_TOKENS] = 50, [VLM_LITE_TEMPERATURE] = 0.7 }
+    };
+
+    static const char  *texts[][2] = { { " so  be it", "so be it" }, { "\n\t", "Say it" } };
+
+    (void) state;
+
+    for (size_t i = 0; i < 2; i++) {
+        char  expected[256];
+
+        (void) snprintf(expected, sizeof(expected), "{\"prompt\":\"Say it\","
+                        "\"generated_text\":\"%s\",\"adapter_path\":null,"
+                        "\"parameters\":{\"max_new_tokens\":50,\"temperature\":0.7,"
+                        "\"base_model\":\"gpt2\"}}\n", texts[i][1]);
+
+        vlm_json_init(&w, 4096);
+        vlm_lite_put(&w, &lite, texts[i][0], strlen(texts[i][0]));
+        assert_int_equal(vlm_json_done(&w), 0);
+        assert_int_equal(w.len, strlen(expected));
+        assert_memory_equal(w.data, expected, w.len);
+        vlm_json_release(&w);
+    }
+}
+
+
 int
 main(void)
 {
@@ -229,7 +261,8 @@ main(void)
         cmocka_unit_test(ten_thousand_texts_are_shown_as_python_shows_them),
         cmocka_unit_test(examples),
         cmocka_unit_test(bytes_that_are_not_utf8_are_left_out),
-        cmocka_unit_test(a_translation_without_spaces_is_cut_in_the_middle)
+        cmocka_unit_test(a_translation_without_spaces_is_cut_in_the_middle),
+        cmocka_unit_test(an_answer_has_its_parameters)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

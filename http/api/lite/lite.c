@@ -53,33 +53,6 @@ ngx_http_vlm_lite_model(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_lite_t *lite)
 }
 
 
-/* the adapter of a directory, which may have another name */
-
-static ngx_int_t
-ngx_http_vlm_lite_in(ngx_http_vlm_ctx_t *ctx, const char *dir)
-{
-    ngx_uint_t           i;
-    ngx_http_vlm_shm_t   shm;
-
-    ngx_http_vlm_zone_texts(ctx->engine, &shm);
-
-    for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
-
-        if (shm.adapters[i].listed
-            && ngx_strcmp(shm.adapters[i].dir, dir) == 0)
-        {
-            ngx_memcpy(ctx->adapter, shm.adapters[i].name,
-                       sizeof(ctx->adapter));
-            ctx->adapter_scale = 1;
-
-            return NGX_OK;
-        }
-    }
-
-    return NGX_DECLINED;
-}
-
-
 static ngx_int_t
 ngx_http_vlm_lite_adapter(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_lite_t *lite)
 {
@@ -96,7 +69,7 @@ ngx_http_vlm_lite_adapter(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_lite_t *lite)
     dir = ctx->engine->conf.vlm.lora
           ? ngx_http_vlm_adapter_dir(ctx->engine, path) : NULL;
 
-    if (dir && ngx_http_vlm_lite_in(ctx, dir) == NGX_OK) {
+    if (dir && ngx_http_vlm_adapter_use(ctx, dir, 0, 1) == NGX_OK) {
         return NGX_OK;
     }
 
@@ -184,64 +157,21 @@ ngx_http_vlm_lite_prompt(ngx_http_vlm_ctx_t *ctx)
 /* ---- the answer ---------------------------------------------------------- */
 
 
-/* an answer without text is the prompt, as the service decodes both then */
-
-static void
-ngx_http_vlm_lite_put_text(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    char                 *text, *prompt;
-    size_t                len;
-    ngx_http_vlm_lite_t  *lite;
-
-    lite = ctx->data;
-    prompt = lite->in.text[VLM_LITE_PROMPT];
-
-    text = vlm_lite_text((char *) ctx->out.answer.data, ctx->out.answer.len,
-                         prompt, &len);
-
-    if (text && len == 0) {
-        free(text);
-        text = vlm_lite_text(prompt, ngx_strlen(prompt), prompt, &len);
-    }
-
-    if (text == NULL) {
-        w->failed = 1;
-        return;
-    }
-
-    vlm_json_add_text(w, "generated_text", text, len);
-    free(text);
-}
-
-
 static void
 ngx_http_vlm_lite_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     ngx_http_vlm_lite_t *lite = ctx->data;
 
-    vlm_json_open(w, '{');
-
     if (ctx->out.status) {
+        vlm_json_open(w, '{');
         vlm_json_add_format(w, "detail", "Generation failed: %s",
                             ctx->error.err.text);
         vlm_json_shut(w, '}');
-        return;
+
+    } else {
+        vlm_lite_put(w, &lite->in, (char *) ctx->out.answer.data,
+                     ctx->out.answer.len);
     }
-
-    vlm_json_add_string(w, "prompt", lite->in.text[VLM_LITE_PROMPT]);
-    ngx_http_vlm_lite_put_text(ctx, w);
-    vlm_json_add_string(w, "adapter_path",
-                        lite->in.text[VLM_LITE_ADAPTER_PATH]);
-
-    vlm_json_add_open(w, "parameters", '{');
-    vlm_json_add_int(w, "max_new_tokens",
-                     (int64_t) lite->in.number[VLM_LITE_MAX_NEW_TOKENS]);
-    vlm_json_add_double(w, "temperature",
-                        lite->in.number[VLM_LITE_TEMPERATURE]);
-    vlm_json_add_string(w, "base_model",
-                        lite->in.text[VLM_LITE_BASE_MODEL]);
-    vlm_json_shut(w, '}');
-    vlm_json_shut(w, '}');
 }
 
 

@@ -168,7 +168,8 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
 
     (void) ngx_http_vlm_messages_prompt(&o->in.messages, !o->chat,
-                                        ngx_http_vlm_tools_tail(ctx));
+                                        o->in.tools.demanded
+                                        ? o->in.tools.tail : NULL);
 }
 
 
