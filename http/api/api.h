@@ -80,14 +80,11 @@ ngx_int_t ngx_http_vlm_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece, ngx_http_vlm_run_t *run);
 void ngx_http_vlm_work_body(ngx_http_request_t *r);
 
-/* thread: the document of a body of at most so many bytes, which the caller
-   frees; NULL: the request has failed */
+/* thread: the body as JSON of at most so many bytes, which the caller frees; or
+   as a form, its "file" and a text of this name, unless that is NULL; NULL,
+   NGX_ERROR: the request has failed */
 
 vlm_json_t *ngx_http_vlm_work_json(ngx_http_vlm_ctx_t *ctx, size_t most);
-
-/* thread: the body as a form: its "file", and a text of this name, unless that
-   is NULL; NGX_ERROR: the request has failed */
-
 ngx_int_t ngx_http_vlm_work_form(ngx_http_vlm_ctx_t *ctx, const char *text,
     vlm_multipart_form_t *form);
 

@@ -35,14 +35,11 @@ typedef struct {
 ngx_http_vlm_embed_t *ngx_http_vlm_embed_create(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *missing, ngx_uint_t of);
 
-/* thread: takes a string or an array of them, the field "name"; NGX_ERROR: the
-   request has failed */
+/* thread: takes a string or an array of them, the field "name"; the second is
+   room for the vectors of n inputs; NGX_ERROR: the request has failed */
 
 ngx_int_t ngx_http_vlm_embed_inputs(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *value, const char *name);
-
-/* thread: room for the vectors of n inputs */
-
 ngx_int_t ngx_http_vlm_embed_room(ngx_http_vlm_ctx_t *ctx, ngx_uint_t n);
 
 /* a vector as an array */

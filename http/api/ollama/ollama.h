@@ -40,8 +40,6 @@ ngx_uint_t ngx_http_vlm_ollama_speaks(const vlm_json_t *json);
 
 /* ---- answer.c: the answer in Ollama's form ------------------------------- */
 
-/* of a dialect */
-
 void ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 void ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last);
