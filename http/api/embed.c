@@ -159,29 +159,16 @@ ngx_http_vlm_embed_ended(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* nine digits give the same float again */
-
 void
 ngx_http_vlm_embed_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, ngx_uint_t i)
 {
     ngx_http_vlm_embed_t *e = ctx->data;
 
-    int           len;
-    char          text[32];
-    uint32_t      k, hidden;
-    const float  *x;
+    uint32_t  hidden;
 
     hidden = ctx->engine->conf.facts.hidden;
-    x = e->vectors + i * hidden;
 
-    vlm_json_open(w, '[');
-
-    for (k = 0; k < hidden; k++) {
-        len = snprintf(text, sizeof(text), "%s%.9g", k ? "," : "", x[k]);
-        vlm_json_put_raw(w, text, len);
-    }
-
-    vlm_json_shut(w, ']');
+    vlm_json_put_floats(w, e->vectors + i * hidden, hidden);
 }
 
 

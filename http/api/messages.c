@@ -235,18 +235,17 @@ ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m)
     ngx_http_vlm_messages_one_t   *one;
     ngx_http_vlm_messages_part_t  *part;
 
-    for (i = 0; /* void */ ; i++) {
+    i = 0;
 
-        if (i + 1 >= m->n_messages) {
-            return NGX_DECLINED;
-        }
-
-        one = &m->messages[i];
-
-        if (one->role != VLM_SYSTEM) {
-            break;
-        }
+    while (i < m->n_messages && m->messages[i].role == VLM_SYSTEM) {
+        i++;
     }
+
+    if (i + 1 >= m->n_messages) {
+        return NGX_DECLINED;
+    }
+
+    one = &m->messages[i];
 
     /* its parts stay in the array, emptied, and belong to no message */
 

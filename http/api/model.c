@@ -49,26 +49,28 @@ ngx_http_vlm_model_name(ngx_http_vlm_engine_t *eng, ngx_uint_t i)
 }
 
 
-/* Ollama's clients add a tag to a name without one */
+/* Ollama's clients add a tag to a name without one: the bytes before it */
 
-static ngx_uint_t
-ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)
+static size_t
+ngx_http_vlm_model_untagged(ngx_str_t *name)
 {
     size_t  tag;
 
     tag = sizeof(":latest") - 1;
 
-    if (other->len < one->len
-        || ngx_strncasecmp(one->data, other->data, one->len) != 0)
-    {
-        return 0;
-    }
+    return name->len > tag
+           && ngx_strncasecmp(name->data + name->len - tag,
+                              (u_char *) ":latest", tag)
+              == 0 ? name->len - tag : name->len;
+}
 
-    return other->len == one->len
-           || (other->len == one->len + tag
-               && ngx_strncasecmp(other->data + one->len,
-                                  (u_char *) ":latest", tag)
-                  == 0);
+
+static ngx_uint_t
+ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)
+{
+    return (other->len == one->len
+            || ngx_http_vlm_model_untagged(other) == one->len)
+           && ngx_strncasecmp(other->data, one->data, one->len) == 0;
 }
 
 
@@ -103,22 +105,15 @@ ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
 }
 
 
-/* Ollama's clients add a tag; copy: the name without it */
+/* copy: the name without a tag */
 
 static ngx_int_t
 ngx_http_vlm_model_adapted(ngx_http_vlm_engine_t *eng, ngx_str_t *name,
     char copy[VLM_ADAPTER_NAME])
 {
-    size_t  len, tag;
+    size_t  len;
 
-    len = name->len;
-    tag = sizeof(":latest") - 1;
-
-    if (len > tag
-        && ngx_strncmp(name->data + len - tag, ":latest", tag) == 0)
-    {
-        len -= tag;
-    }
+    len = ngx_http_vlm_model_untagged(name);
 
     if (eng->conf.vlm.lora == NULL || len >= VLM_ADAPTER_NAME) {
         return NGX_DECLINED;

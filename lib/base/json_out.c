@@ -288,6 +288,24 @@ vlm_json_put_double(vlm_json_out_t *w, double x)
 
 
 void
+vlm_json_put_floats(vlm_json_out_t *w, const float *x, size_t n)
+{
+    int     len;
+    char    text[32];
+    size_t  i;
+
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < n; i++) {
+        len = snprintf(text, sizeof(text), "%s%.9g", i > 0 ? "," : "", x[i]);
+        vlm_json_put_raw(w, text, (size_t) len);
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+void
 vlm_json_put_bool(vlm_json_out_t *w, int yes)
 {
     separate(w);

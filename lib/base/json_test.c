@@ -581,10 +581,49 @@ a_writer_past_its_limit_fails_at_the_end(void **state)
 }
 
 
+static void
+floats_are_read_again_as_they_were(void **state)
+{
+    vlm_err_t          err = { VLM_OK, "" };
+    vlm_json_t        *j;
+    vlm_json_out_t     w;
+    const vlm_json_t  *one;
+
+    static const float  x[] = { 0, -1, 0.1f, 1.0f / 3, 3e-39f, 3.4028235e38f };
+
+    (void) state;
+
+    vlm_json_init(&w, 4096);
+    vlm_json_open(&w, '[');
+    vlm_json_put_floats(&w, x, 0);
+    vlm_json_put_floats(&w, x, 6);
+    vlm_json_shut(&w, ']');
+    assert_int_equal(vlm_json_done(&w), 0);
+
+    j = vlm_json_parse(w.data, w.len, &err);
+    assert_non_null(j);
+    assert_int_equal(vlm_json_count(vlm_json_first(j)), 0);
+
+    one = vlm_json_first(vlm_json_next(vlm_json_first(j)));
+
+    for (size_t i = 0; i < 6; i++) {
+        assert_non_null(one);
+        assert_true((float) vlm_json_number(one, 7) == x[i]);
+        one = vlm_json_next(one);
+    }
+
+    assert_null(one);
+
+    vlm_json_free(j);
+    vlm_json_release(&w);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(floats_are_read_again_as_they_were),
         cmocka_unit_test(a_body_is_read_by_its_members),
         cmocka_unit_test(a_whole_number_of_64_bits_is_read_to_its_last_digit),
         cmocka_unit_test(of_equal_keys_the_last_counts),

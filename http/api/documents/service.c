@@ -228,10 +228,13 @@ ngx_http_vlm_service_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
 
 static void
-ngx_http_vlm_service_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    const ngx_http_vlm_service_task_t *task)
+ngx_http_vlm_service_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    ngx_http_vlm_service_t  *s;
+    ngx_http_vlm_service_t             *s;
+    const ngx_http_vlm_service_task_t  *task;
+
+    task = ctx->dialect == &ngx_http_vlm_service_ask
+           ? &ngx_http_vlm_service_asks : &ngx_http_vlm_service_summarizes;
 
     if (ngx_http_vlm_service_create(ctx, json, task) != NGX_OK
         || ngx_http_vlm_service_session(ctx, json) != NGX_OK)
@@ -247,21 +250,6 @@ ngx_http_vlm_service_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_NOT_FOUND, "%s",
                                  NGX_HTTP_VLM_SERVICE_UNKNOWN);
     }
-}
-
-
-static void
-ngx_http_vlm_service_ask_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
-{
-    ngx_http_vlm_service_fields(ctx, json, &ngx_http_vlm_service_asks);
-}
-
-
-static void
-ngx_http_vlm_service_summary_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    ngx_http_vlm_service_fields(ctx, json, &ngx_http_vlm_service_summarizes);
 }
 
 
@@ -650,10 +638,10 @@ ngx_http_vlm_service_free(ngx_http_vlm_ctx_t *ctx)
 
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_service_ask =
-    NGX_HTTP_VLM_SERVICE(ngx_http_vlm_service_ask_fields);
+    NGX_HTTP_VLM_SERVICE(ngx_http_vlm_service_fields);
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_service_summarize =
-    NGX_HTTP_VLM_SERVICE(ngx_http_vlm_service_summary_fields);
+    NGX_HTTP_VLM_SERVICE(ngx_http_vlm_service_fields);
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_service_compare =
     NGX_HTTP_VLM_SERVICE(ngx_http_vlm_service_compare_fields);
