@@ -113,6 +113,7 @@ ngx_http_vlm_refuse_store(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     case VLM_STORE_EBUSY:
     case VLM_STORE_EDOWN:
+    case VLM_STORE_EREFUSES:
         status = NGX_HTTP_SERVICE_UNAVAILABLE;
         break;
 

@@ -46,6 +46,7 @@
 #define OK              VLM_STORE_OK
 #define EDOWN           VLM_STORE_EDOWN
 #define EREADONLY       VLM_STORE_EREADONLY
+#define EREFUSES        VLM_STORE_EREFUSES
 #define EIO_            VLM_STORE_EIO
 
 
@@ -214,7 +215,7 @@ eval(redis_t *r, const char *script, const text_t *args, size_t n_args, size_t n
 
     /* an address may have moved to another server: the next call looks there */
 
-    if (rc == EREADONLY || rc == EDOWN) {
+    if (rc == EREADONLY || rc == EREFUSES || rc == EDOWN) {
         redisFree(r->conn);
         r->conn = NULL;
     }
@@ -532,14 +533,16 @@ fail_reply(redis_t *r, const redisReply *reply, err_t *err)
         int                       rc;
         const char               *text;
     } known[] = {
-        { "OOM", VLM_STORE_EFULL, "has no memory left (maxmemory)" },
-        { "READONLY", EREADONLY, "is a replica, which cannot be written" },
-        { "MISCONF", EREADONLY, "refuses writes, because it cannot save them" },
+        { "OOM", EREFUSES, "has no memory left (maxmemory)" },
+        { "READONLY", EREFUSES, "is a replica, which cannot be written" },
+        { "MISCONF", EREFUSES, "refuses writes, because it cannot save them" },
+        { "NOREPLICAS", EREFUSES, "refuses writes, because it has too few replicas" },
         { "NOAUTH", EREADONLY, "wants a password" },
         { "WRONGPASS", EREADONLY, "does not take this user and password" },
         { "NOPERM", EREADONLY, "does not let this user run scripts on vlm:*" },
         { "LOADING", EDOWN, "is loading its data" },
         { "MASTERDOWN", EDOWN, "is a replica without its primary" },
+        { "CLUSTERDOWN", EDOWN, "is part of a cluster that is down" },
         { "BUSY", EDOWN, "is busy with a script" },
     };
 

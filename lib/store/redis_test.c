@@ -15,6 +15,7 @@
 
 
 #define EDOWN     VLM_STORE_EDOWN
+#define EREFUSES  VLM_STORE_EREFUSES
 #define EINPUT    VLM_STORE_EINPUT
 #define WAITS     VLM_STORE_WAITS
 #define EBUSY_    VLM_STORE_EBUSY
@@ -601,15 +602,23 @@ a_redis_that_refuses_says_why_without_the_password(void **state)
 
     assert_int_equal(vlm_store_session_ensure(st, S("s"), &err), OK);
     assert_int_equal(redis_command("CONFIG SET maxmemory 1\r\n"), '+');
-    assert_int_equal(append(st, "s", epoch_of(st, "s"), 1, &n, &used, &err), VLM_STORE_EFULL);
+    assert_int_equal(append(st, "s", epoch_of(st, "s"), 1, &n, &used, &err), EREFUSES);
     assert_non_null(strstr(err.text, "has no memory left"));
     assert_int_equal(redis_command("CONFIG SET maxmemory 0\r\n"), '+');
+
+    /* a primary that has lost its replicas */
+
+    assert_int_equal(redis_command("CONFIG SET min-replicas-to-write 1\r\n"), '+');
+    assert_int_equal(append(st, "s", epoch_of(st, "s"), 1, &n, &used, &err), EREFUSES);
+    assert_non_null(strstr(err.text, "has too few replicas"));
+    assert_int_equal(redis_command("CONFIG SET min-replicas-to-write 0\r\n"), '+');
+    assert_int_equal(append(st, "s", epoch_of(st, "s"), 1, &n, &used, &err), OK);
 
     /* a primary that became a replica, whose address another server has now */
 
     old = redis_pid;
     assert_int_equal(redis_command("REPLICAOF 127.0.0.1 1\r\n"), '+');
-    assert_int_equal(vlm_store_session_ensure(st, S("new"), &err), VLM_STORE_EREADONLY);
+    assert_int_equal(vlm_store_session_ensure(st, S("new"), &err), EREFUSES);
     assert_non_null(strstr(err.text, "is a replica"));
     (void) unlink(redis_socket);
     assert_int_equal(redis_run(NULL), 0);
@@ -706,6 +715,107 @@ a_redis_that_refuses_says_why_without_the_password(void **state)
 }
 
 
+/* A server that answers each command with the same line, until its client has gone. */
+
+typedef struct {
+    int          fd;                        /* listens */
+    const char  *line;
+} refuser_t;
+
+
+static void *
+refuse(void *data)
+{
+    int         fd;
+    char        some[16384];
+    refuser_t  *r;
+
+    r = data;
+    fd = accept(r->fd, NULL, NULL);
+
+    while (fd != -1 && read(fd, some, sizeof(some)) > 0) {
+        if (write(fd, r->line, strlen(r->line)) != (ssize_t) strlen(r->line)) {
+            break;
+        }
+    }
+
+    (void) close(fd);
+
+    return NULL;
+}
+
+
+static void
+each_refusal_of_a_redis_has_its_code(void **state)
+{
+    size_t              i;
+    char                url[128];
+    err_t               err;
+    store_t            *one;
+    refuser_t           r;
+    pthread_t           thread;
+    vlm_redis_conf_t    c;
+    struct sockaddr_un  sun;
+
+    static const struct {
+        const char  *line;
+        int          code;
+        const char  *said;
+    } known[] = {
+        { "-OOM command not allowed when used memory > 'maxmemory'.\r\n", EREFUSES,
+          "has no memory left (maxmemory)" },
+        { "-READONLY You can't write against a read only replica.\r\n", EREFUSES,
+          "is a replica, which cannot be written" },
+        { "-MISCONF Redis is configured to save RDB snapshots\r\n", EREFUSES,
+          "refuses writes, because it cannot save them" },
+        { "-NOREPLICAS Not enough good replicas to write.\r\n", EREFUSES,
+          "refuses writes, because it has too few replicas" },
+        { "-ERR Error running script (call to f_0): @user_script:1: @user_script: 1:"
+          " -NOREPLICAS Not enough good replicas to write.\r\n", EREFUSES,
+          "refuses writes, because it has too few replicas" },
+        { "-LOADING Redis is loading the dataset in memory\r\n", EDOWN, "is loading its data" },
+        { "-MASTERDOWN Link with MASTER is down\r\n", EDOWN,
+          "is a replica without its primary" },
+        { "-CLUSTERDOWN The cluster is down\r\n", EDOWN, "is part of a cluster that is down" },
+        { "-BUSY Redis is busy running a script.\r\n", EDOWN, "is busy with a script" },
+        { "-NOAUTH Authentication required.\r\n", VLM_STORE_EREADONLY, "wants a password" },
+        { "-MOVED 3999 secret:6381\r\n", VLM_STORE_EIO, "answers with the error MOVED" },
+    };
+
+    (void) state;
+
+    memset(&sun, 0, sizeof(sun));
+    sun.sun_family = AF_UNIX;
+    (void) snprintf(sun.sun_path, sizeof(sun.sun_path), "%.64s/refuser", redis_dir);
+    (void) snprintf(url, sizeof(url), "redis://unix:%s", sun.sun_path);
+    assert_int_equal(vlm_redis_parse(url, &c, &err), OK);
+
+    r.fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(r.fd, (struct sockaddr *) &sun, sizeof(sun)), 0);
+    assert_int_equal(listen(r.fd, 1), 0);
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        r.line = known[i].line;
+        assert_int_equal(pthread_create(&thread, NULL, refuse, &r), 0);
+
+        one = vlm_store_open_redis(&c, dir, 0);
+        assert_non_null(one);
+        assert_int_equal(vlm_store_session_ensure(one, S("s"), &err), known[i].code);
+        assert_non_null(strstr(err.text, known[i].said));
+        assert_null(strstr(err.text, "secret"));
+        vlm_store_close(one);
+
+        (void) pthread_join(thread, NULL);
+    }
+
+    (void) close(r.fd);
+    (void) unlink(sun.sun_path);
+
+    assert_string_equal(vlm_store_text(EREFUSES),
+                        "The store takes no writes at the moment, try again");
+}
+
+
 static void
 what_no_server_has_stored_is_refused(void **state)
 {
@@ -772,6 +882,7 @@ main(void)
         TEST(all_addresses_of_a_host_are_tried),
         TEST(a_redis_that_hangs_holds_no_thread_for_long),
         TEST(a_redis_that_refuses_says_why_without_the_password),
+        TEST(each_refusal_of_a_redis_has_its_code),
         TEST(what_no_server_has_stored_is_refused),
     };
 

@@ -170,6 +170,9 @@ vlm_store_text(int code)
 
     case VLM_STORE_EDOWN:
         return "The store does not answer, try again";
+
+    case VLM_STORE_EREFUSES:
+        return "The store takes no writes at the moment, try again";
     }
 
     return "The store failed, the error log says why";

@@ -49,6 +49,7 @@ typedef enum {
     VLM_STORE_ECORRUPT,       /* not a database, or a damaged one */
     VLM_STORE_EBUSY,          /* locked by others for too long */
     VLM_STORE_EDOWN,          /* does not answer: try again */
+    VLM_STORE_EREFUSES,       /* takes no writes at the moment: try again */
     VLM_STORE_EIO             /* anything else */
 } vlm_store_code_t;
 

@@ -272,6 +272,19 @@ kill 'CONT', $redis;
 
 ok(VLM::wait_for(sub { $one->chat('away', 'then', image => $picture)->{code} eq '200' }), 'one that answers again is used, too');
 
+# ---- a Redis that takes no writes ---------------------------------------------------
+
+redis('CONFIG', 'SET', 'min-replicas-to-write', 1);
+
+$r = $one->chat('away', 'none', image => $picture);
+is($r->{code}, 503, 'a Redis without its replicas: a chat with a session is refused');
+is($r->{headers}{'retry-after'}, 1, 'for a moment');
+like($r->{body}, qr/The store takes no writes at the moment, try again/, 'with the reason');
+is($one->post('/api/session')->{code}, 503, 'so is a new session');
+
+redis('CONFIG', 'SET', 'min-replicas-to-write', 0);
+is($one->chat('away', 'again', image => $picture)->{code}, 200, 'and it is used at once when it has them');
+
 # ---- Redis is away at the start ----------------------------------------------------
 
 {
