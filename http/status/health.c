@@ -327,59 +327,11 @@ ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
 }
 
 
-static ngx_uint_t
-ngx_http_vlm_health_answers(ngx_http_vlm_engine_t *eng)
+static ngx_int_t
+ngx_http_vlm_health_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_state_e state, ngx_uint_t open, ngx_uint_t progress)
 {
-    ngx_http_vlm_shm_t    shm;
-    ngx_http_vlm_state_e  state;
-
-    ngx_http_vlm_zone_texts(eng, &shm);
-
-    state = ngx_http_vlm_health_state(eng, &shm);
-
-    return (state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY)
-           && ngx_http_vlm_breaker_state(eng) != VLM_BREAKER_OPEN;
-}
-
-
-ngx_http_vlm_engine_t *
-ngx_http_vlm_health_unready(ngx_http_request_t *r)
-{
-    ngx_uint_t              i;
-    ngx_http_vlm_engine_t  *eng;
-
-    for (i = 0; (eng = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
-        if (!ngx_http_vlm_health_answers(eng)) {
-            break;
-        }
-    }
-
-    return eng;
-}
-
-
-/* the readiness probe; the bodies are llama-server's */
-
-ngx_int_t
-ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
-{
-    ngx_uint_t                 open;
-    ngx_http_vlm_shm_t         shm;
-    ngx_http_vlm_state_e       state;
-    vlm_json_out_t             w;
-
-    eng = ngx_http_vlm_health_unready(r);
-
-    if (eng == NULL) {
-        return ngx_http_vlm_health_live_handler(r, eng, piece);
-    }
-
-    ngx_http_vlm_zone_texts(eng, &shm);
-
-    state = ngx_http_vlm_health_state(eng, &shm);
-
-    open = ngx_http_vlm_breaker_state(eng) == VLM_BREAKER_OPEN;
+    vlm_json_out_t  w;
 
     if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
         != NGX_OK)
@@ -397,9 +349,54 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
                         : ngx_http_vlm_health_names[state]);
     vlm_json_add_string(&w, "type", "unavailable_error");
     vlm_json_shut(&w, '}');
-    vlm_json_add_int(&w, "progress", shm.progress);
+    vlm_json_add_int(&w, "progress", progress);
     vlm_json_add_string(&w, "state", ngx_http_vlm_health_names[state]);
     vlm_json_shut(&w, '}');
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_SERVICE_UNAVAILABLE, &w);
+}
+
+
+/* the bodies are llama-server's, and say what the one reading has found */
+
+ngx_int_t
+ngx_http_vlm_health_unready(ngx_http_request_t *r)
+{
+    ngx_uint_t              i, open;
+    ngx_http_vlm_shm_t      shm;
+    ngx_http_vlm_state_e    state;
+    ngx_http_vlm_engine_t  *eng;
+
+    for (i = 0; (eng = ngx_http_vlm_engine_at(r, i)) != NULL; i++) {
+
+        ngx_http_vlm_zone_texts(eng, &shm);
+
+        state = ngx_http_vlm_health_state(eng, &shm);
+        open = ngx_http_vlm_breaker_state(eng) == VLM_BREAKER_OPEN;
+
+        if (open || (state != NGX_HTTP_VLM_READY
+                     && state != NGX_HTTP_VLM_BUSY))
+        {
+            return ngx_http_vlm_health_refuse(r, eng, state, open,
+                                              shm.progress);
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_vlm_health_unready(r);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    return ngx_http_vlm_health_live_handler(r, eng, piece);
 }

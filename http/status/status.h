@@ -25,9 +25,9 @@ ngx_uint_t ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm);
 ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
-/* the first engine of the location that answers no requests now, or NULL */
+/* the 503 of the first engine that answers no requests; declined: all answer */
 
-ngx_http_vlm_engine_t *ngx_http_vlm_health_unready(ngx_http_request_t *r);
+ngx_int_t ngx_http_vlm_health_unready(ngx_http_request_t *r);
 
 /* the liveness probe: 200 while a worker answers; the readiness probe: 200
    while the location's engines answer requests, else 503 */

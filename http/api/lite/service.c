@@ -59,11 +59,14 @@ ngx_int_t
 ngx_http_vlm_lite_health_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
+    ngx_int_t           rc;
     vlm_json_out_t      w;
     ngx_http_vlm_shm_t  shm;
 
-    if (ngx_http_vlm_health_unready(r)) {
-        return ngx_http_vlm_health_ready_handler(r, eng, piece);
+    rc = ngx_http_vlm_health_unready(r);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
     ngx_http_vlm_zone_texts(eng, &shm);
