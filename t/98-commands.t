@@ -16,7 +16,7 @@ my %ELSEWHERE = (
     'docs/operations.md' => 't/live/71-manual.t',
     'docs/security.md'   => 't/live/71-manual.t',
     'docs/migrate.md'    => 't/live/71-manual.t',
-    'docs/scale.md'      => 't/lib/Fleet.pm',
+    'docs/scale.md'      => 't/live/75-scale.t',
 );
 
 # Commands that a test knows by other words, or that need the world outside of this machine.

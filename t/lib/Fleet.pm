@@ -5,6 +5,10 @@ package Fleet;
 # The nodes have one directory as their store, whose lock files take the engines' names, which
 # differ therefore; or a Redis.
 #
+# The Redis has the settings that docs/scale.md names.  With networks of their own the nodes have the addresses of conf/scale-out.conf, and the front's side
+# has the settings that docs/scale.md gives to its kernel.  The program is then in a network apart from
+# the machine's, by alone(), which a program calls first.
+#
 #     my $f = Fleet->new(name => 'scale', nodes => 3, engine => 'slots 1;')->start;
 #     $f->front->get('/api/tasks');
 #     $f->list(1, '2 down')->reload;
@@ -19,6 +23,7 @@ use VLM;
 my $ROOT = Cwd::getcwd();
 my $FRONT = 'conf/scale-out.conf';
 my $NODE = 'conf/scale-out-node.conf';
+my $FRONTS = '10.0.0.254';              # the front's side, to nodes with networks of their own
 my $redis;                              # the process
 
 
@@ -29,6 +34,7 @@ my $redis;                              # the process
 # affinity      0: the nodes take turns, without the hash
 # fail_timeout  in place of the shipped one
 # redis         1: sessions are in a redis-server, which starts with the nodes
+# networks      1: each node has a network of its own
 sub new {
     my ($class, %conf) = @_;
 
@@ -37,6 +43,8 @@ sub new {
     $self->{front} = VLM->new(name => "$self->{name}-front");
     $self->{members} = [map { VLM->new(name => "$self->{name}-node-$_") } 1 .. $self->{nodes}];
     $self->{store} = $self->{front}->dir . '/store';
+
+    $self->connect_networks if $self->{networks};
 
     $self->{members}[$_ - 1]{conf} = $self->node_conf($_) for 1 .. $self->{nodes};
 
@@ -49,8 +57,72 @@ sub node  { $_[0]{members}[$_[1] - 1] }
 sub nodes { @{ $_[0]{members} } }
 
 
+sub address { my $node = $_[0]->node($_[1]); "$node->{address}:" . $node->port }
+
+
+# ---- networks ---------------------------------------------------------------------
+
+# Runs this program again in a network of its own.  Returns why that is not possible here.
+sub alone {
+    return '' if $ENV{VLM_ALONE};
+
+    my $why = `unshare --net sh -ec 'ip link set lo up; ip link add name a type veth peer name b' 2>&1`;
+
+    return "no network of its own: $why" =~ s/\s+$//r if $? != 0;
+
+    $ENV{VLM_ALONE} = 1;
+    exec qw(unshare --net sh -ec), 'ip link set lo up; exec "$@"', 'sh', $^X, $0, @ARGV;
+    die "unshare: $!\n";
+}
+
+
+sub run {
+    system(@_) == 0 or die "@_ failed\n";
+}
+
+
+# Gives each node a network, which a process keeps until this program ends, and a link to it.
+sub connect_networks {
+    my ($self) = @_;
+
+    my $page = VLM::slurp("$ROOT/docs/scale.md");
+
+    VLM::spew("/proc/sys/net/ipv4/$1", $2) while $page =~ /^net\.ipv4\.(\w+) = (\d+)$/mg;
+    run('ip', 'address', 'add', "$FRONTS/32", 'dev', 'lo');
+
+    for my $n (1 .. $self->{nodes}) {
+        my $node = $self->node($n);
+        my $own = readlink '/proc/self/ns/net';
+        my $pid = open $node->{keeper}, '|-', qw(unshare --net cat) or die "unshare: $!\n";
+
+        VLM::wait_for(sub { (readlink("/proc/$pid/ns/net") // $own) ne $own }) or die "no network\n";
+
+        @$node{qw(address port under)} = ("10.0.0.$n", 5001, ['nsenter', "--net=/proc/$pid/ns/net"]);
+
+        run(qw(ip link add name), "node$n", qw(type veth peer name eth0 netns), $pid);
+        run(qw(ip link set), "node$n", 'up');
+        run(@{ $node->{under} }, 'sh', '-ec', "ip link set lo up; ip address add 10.0.0.$n/24 dev eth0; ip link set eth0 up");
+        run(qw(ip route add), "10.0.0.$n/32", 'dev', "node$n", 'src', $FRONTS);
+    }
+}
+
+# Takes a node off the network, and back.
+sub cut    { $_[0]->link_of($_[1], 'down') }
+sub rejoin { $_[0]->link_of($_[1], 'up') }
+
+sub link_of {
+    my ($self, $n, $state) = @_;
+
+    run(@{ $self->node($n)->{under} }, qw(ip link set eth0), $state);
+}
+
+
+# ---- configurations ----------------------------------------------------------------
+
 sub placed {
-    my ($text, $dir, $port) = @_;
+    my ($text, $dir, $port, $address) = @_;
+
+    $address ||= '127.0.0.1';
 
     my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || "$ROOT/build/ngx_http_vlm_module.so";
     my $user = $> == 0 ? 'user root;' : '';
@@ -60,7 +132,7 @@ sub placed {
         s{modules/ngx_http_vlm_module\.so}{$module};
         s{^user www-data;}{$user}m;
         s{/var/log/nginx/}{$dir/logs/}g;
-        s{listen 127\.0\.0\.1:\d+}{listen 127.0.0.1:$port};
+        s{listen 127\.0\.0\.1:\d+}{listen $address:$port};
         s/^http \{\n/http {\n$temp\n/m;
     }
 
@@ -74,7 +146,7 @@ sub node_conf {
     my ($self, $n) = @_;
 
     my $node = $self->node($n);
-    my $conf = placed(VLM::slurp($NODE), $node->dir, $node->port);
+    my $conf = placed(VLM::slurp($NODE), $node->dir, $node->port, $node->{address});
 
     for my $directive ($self->{engine} =~ /(?:^|;)\s*(\w+)\s/g) {
         $conf =~ s/^        \Q$directive\E +[^;]+;.*\n//m;
@@ -85,7 +157,9 @@ sub node_conf {
 
     if ($self->{redis}) {
         my $own = $node->dir;
-        $conf =~ s{^( +store +)/\S+}{$1redis://unix:@{[socket_of()]}:/0 uploads=$self->{store} directory=$own/own}m;
+        my $where = $self->{networks} ? "$FRONTS:6379" : 'unix:' . socket_of() . ':';
+
+        $conf =~ s{^( +store +)/\S+}{$1redis://$where/0 uploads=$self->{store} directory=$own/own}m;
     }
 
     $conf =~ s{/var/lib/nginx/vlm}{$self->{store}}g;
@@ -102,6 +176,9 @@ sub start_redis {
 
     my $dir = $self->front->dir;
     my $socket = socket_of();
+    my ($block) = VLM::slurp("$ROOT/docs/scale.md") =~ /^```\n(maxmemory-policy .*?)^```/ms or die "no settings of Redis\n";
+    my @settings = map { ("--$1", $2) if /^(\S+) (\S+)$/ } split /\n/, $block;
+    my @where = $self->{networks} ? ('--port', 6379, '--bind', $FRONTS, qw(--protected-mode no)) : qw(--port 0);
 
     $redis = fork() // die "fork: $!";
 
@@ -109,7 +186,7 @@ sub start_redis {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$dir/logs/redis.log";
         open STDERR, '>&', \*STDOUT;
-        { exec qw(redis-server --port 0 --save), '', qw(--appendonly yes --unixsocket), $socket, '--dir', $dir; }
+        { exec 'redis-server', @where, @settings, '--save', '', '--unixsocket', $socket, '--dir', $dir; }
         POSIX::_exit(127);
     }
 
@@ -145,8 +222,8 @@ sub list {
 
         return join '', map {
             my ($n, $down) = split ' ';
-            my $port = $self->node($n)->port;
-            $first =~ s/10\.0\.0\.1:5001/127.0.0.1:$port/r =~ s/;/$down ? " $down;" : ';'/er;
+            my $address = $self->address($n);
+            $first =~ s/10\.0\.0\.1:5001/$address/r =~ s/;/$down ? " $down;" : ';'/er;
         } @nodes;
     };
 
@@ -168,7 +245,7 @@ sub command {
     my $file = $self->front->dir . '/nginx.conf';
 
     $command =~ s{/etc/nginx/nginx\.conf}{$file} or die "a command for another file: $command\n";
-    $command =~ s{10(\\?)\.0\1\.0\1\.(\d):5001}{"127$1.0$1.0$1.1:" . $self->node($2)->port}ge;
+    $command =~ s{10(\\?)\.0\1\.0\1\.(\d):5001}{my $escape = $1; $self->address($2) =~ s/\./$escape./gr}ge;
 
     $self->front->write_conf;
     system($command) == 0 or die "$command failed\n";
@@ -196,15 +273,25 @@ sub wait_ready {
 }
 
 
-# Reloads the front; its old workers take no more requests, but may have answers in flight.
+# Reloads the front, by a command of docs/scale.md if there is one; its old workers take no more requests,
+# but may have answers in flight.
 sub reload {
-    my ($self) = @_;
+    my ($self, $command) = @_;
 
     my $front = $self->front;
     my %old = map { $_ => 1 } $front->workers;
 
     $front->write_conf;
-    $front->signal('HUP');
+
+    if ($command) {
+        my $nginx = join ' ', $front->command;
+
+        $command =~ s/\bnginx -/$nginx -/g;
+        run("{ $command; } 2>>" . $front->dir . '/logs/stderr.log');
+
+    } else {
+        $front->signal('HUP');
+    }
 
     VLM::wait_for(sub {
         my @now = $front->workers;
@@ -221,7 +308,7 @@ sub reload {
 sub took {
     my ($self, $tag) = @_;
 
-    my %node = map { ('127.0.0.1:' . $self->node($_)->port) => $_ } 1 .. $self->{nodes};
+    my %node = map { $self->address($_) => $_ } 1 .. $self->{nodes};
 
     my $line = VLM::wait_for(sub {
         (grep { /\?$tag / } split /\n/, VLM::slurp($self->front->dir . '/logs/front.log'))[0];

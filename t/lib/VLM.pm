@@ -46,6 +46,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # under      a command that runs nginx, as a list
 # pass       engines of the location; the default is the only one
 # user       the workers' user, if the master is root's
+# address    where it listens, with a conf that has another than 127.0.0.1
 # daemon     on: as a service, which an upgrade of the binary needs
 # main, http, server                   more lines there
 # conf       the whole configuration, in place of all these
@@ -62,6 +63,7 @@ sub new {
         daemon  => 'off',
         pass    => 'live',
         user    => 'root',
+        address => '127.0.0.1',
         main    => '',
         http    => '',
         server  => '',
@@ -349,7 +351,7 @@ sub adopt {
 sub listening {
     my ($self) = @_;
 
-    return defined IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+    return defined IO::Socket::INET->new(PeerAddr => $self->{address},
                                          PeerPort => $self->{port},
                                          Timeout => 1);
 }
@@ -607,7 +609,7 @@ sub upload {
 sub begin {
     my ($self, @args) = @_;
 
-    return VLM::Request->new($self->{port}, request_text(@args));
+    return VLM::Request->new($self->{port}, request_text(@args), $self->{address});
 }
 
 
@@ -836,11 +838,11 @@ use warnings;
 use Time::HiRes qw(time);
 
 sub new {
-    my ($class, $port, $request) = @_;
+    my ($class, $port, $request, $address) = @_;
 
     local $SIG{PIPE} = 'IGNORE';
 
-    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+    my $sock = IO::Socket::INET->new(PeerAddr => $address || '127.0.0.1',
                                      PeerPort => $port, Timeout => 10);
     my $self = bless { sock => $sock, raw => '', begun => time, done => 0 },
                      $class;

@@ -256,16 +256,26 @@ my @commands = $page =~ /^(sed -i .*)$/mg;
 is(scalar @commands, 5, 'docs/scale.md has five commands');
 my ($by_client, $down, $up, $remove, $add) = @commands;
 
-$f->command($down)->reload;
+my %rest = map { $_ => 1 } map { s/\s+#.*//r } grep { !/^sed / } map { split /\n/ } $page =~ /^```sh\n(.*?)^```/msg;
+my ($reload, $ask) = reverse sort keys %rest;
+is(scalar keys %rest, 2, 'and two others, which are run here') or diag(join "\n", keys %rest);
+
+$f->command($down)->reload($reload);
 like(home($at{2}[0]), qr/^[13]$/, 'after the reload its sessions are elsewhere');
 ($r, $nodes) = ended($last);
 like($r->{body}, qr/\[DONE\]\s*$/, 'the stream has its end');
 is($nodes, 2, 'of the drained node');
 
-$f->command($up)->reload;
+ok($ask =~ s/10\.0\.0\.2:5001/$f->address(2)/e, 'a command asks the drained node');
+ok(VLM::wait_for(sub {
+    my $queue = JSON::PP::decode_json(`$ask`)->{queue};
+    return $queue->{running} == 0 && $queue->{waiting} == 0;
+}), 'which says that nothing runs and waits');
+
+$f->command($up)->reload($reload);
 is(home($at{2}[0]), 2, 'a drained node gets its sessions again');
 
-$f->command($remove)->reload;
+$f->command($remove)->reload($reload);
 ok($f->node(2)->stop, 'a node that was removed stops');
 is(home($at{1}[0]) . home($at{3}[0]), '13', 'sessions of other nodes stay where they are');
 is((ended(question($at{2}[1])))[0]{code}, 200, 'those of the removed node are answered');
