@@ -12,6 +12,7 @@ from contextlib import contextmanager
 URL = os.environ['VLM_URL']             # the demo model, quick
 SLOW = os.environ['VLM_SLOW_URL']       # one slot, a queue of one, endless answers
 LATE = os.environ['VLM_LATE_URL']       # endless answers, "timeout 3s"
+MODELS = os.environ['VLM_MODELS_URL']   # three engines: "live", "bloom" with an adapter, "third"
 MODEL = os.environ['VLM_MODEL']
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
