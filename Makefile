@@ -32,7 +32,7 @@
 #
 # The module is built against Debian's nginx-dev, in a copy of its tree, because the build writes
 # into it.  With NGINX=DIR it is built against the sources of nginx in DIR, a release or a checkout,
-# and that nginx is built, too, in build/other.  The build uses CC, CFLAGS, CPPFLAGS and LDFLAGS as
+# and that nginx is built, too, in build/another.  The build uses CC, CFLAGS, CPPFLAGS and LDFLAGS as
 # distributions set them.  Warnings fail only a build with WERROR=-Werror, as in CI, because a newer
 # compiler has new warnings.
 
@@ -53,13 +53,15 @@ DEPS          ?= t/deps
 
 DEBIAN_NGINX  := /usr/share/nginx/src
 NGINX         ?=
+# nginx reads a variable of this name, too: the sockets that it has from the one before it.
+unexport NGINX
 NGINX_SRC     := $(or $(NGINX),$(DEBIAN_NGINX))
 MODULES_DIR   := /usr/lib/nginx/modules
 LIBEXEC_DIR   := /usr/libexec/nginx-vlm
 
 # test-asan sets SAN, which builds everything a second time, in a directory of its own.
 SAN           ?=
-O             := build$(if $(SAN),/asan)$(if $(NGINX),/other)
+O             := build$(if $(SAN),/asan)$(if $(NGINX),/another)
 E             := $(if $(SAN),build/asan/engine,engine/build)
 CFLAGS        ?= -O2 -g
 OPT           := $(if $(SAN),-O1 -g,$(CPPFLAGS) $(CFLAGS))

@@ -161,7 +161,7 @@ program('pkg-config', 'test "$*" = "--modversion sqlite3" && echo 99.1 || exec /
 # A checkout of another nginx has its configure below auto/, and no flags of Debian's.
 make_path("$dir/checkout/src/core", "$dir/checkout/auto");
 VLM::spew("$dir/checkout/src/core/nginx.h", "#define NGINX_VERSION \"1.31.5\"\n");
-VLM::spew("$dir/checkout/auto/configure", "mkdir objs && touch objs/Makefile && echo \"\$@\" >$dir/flags\n");
+VLM::spew("$dir/checkout/auto/configure", "mkdir objs && touch objs/Makefile && { echo \"\$@\"; env; } >$dir/flags\n");
 
 sub from_checkout {
     my ($from, @more) = @_;
@@ -174,6 +174,7 @@ like(from_checkout("$dir/bin", "$dir/p/nginx/objs/Makefile"), qr{^\Q$dir\E/bin h
 
 from_checkout("$dir/checkout", "$dir/p/nginx/objs/Makefile");
 like(VLM::slurp("$dir/flags"), qr{--with-compat .*--with-threads .*--add-dynamic-module=\Q$root\E }, "NGINX= of a checkout is configured with Debian's flags");
+unlike(VLM::slurp("$dir/flags"), qr/^NGINX=/m, 'nginx does not find NGINX= in its environment, where it has the sockets of another');
 like(from_checkout("$dir/checkout", '-n module'), qr{^make .*objs/Makefile binary modules$}m, 'and that nginx is built, too')
     or diag(from_checkout("$dir/checkout", '-n module'));
 
