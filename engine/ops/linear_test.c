@@ -301,6 +301,18 @@ many_rows_of_int4_have_the_same_bits_in_every_set(void **state)
 }
 
 
+static void
+rows_of_int4_of_very_many_values_have_the_same_bits_in_every_set(void **state)
+{
+    shape_t  s;
+
+    (void) state;
+    open_shape(&s, VLM_INT4, VLM_STORE, VLM_MAXIMA, 2, 33000);
+    compare_sets(&s);
+    close_shape(&s);
+}
+
+
 /* Row by row, among neighbours of zeros, and as part of all rows. */
 static void
 compare_alone(const shape_t *s)
@@ -646,6 +658,7 @@ main(void)
         cmocka_unit_test(a_product_with_int8_weights_has_the_same_bits_in_every_set),
         cmocka_unit_test(a_product_with_int4_weights_has_the_same_bits_in_every_set),
         cmocka_unit_test(many_rows_of_int4_have_the_same_bits_in_every_set),
+        cmocka_unit_test(rows_of_int4_of_very_many_values_have_the_same_bits_in_every_set),
         cmocka_unit_test(many_rows_of_int8_have_the_same_bits_in_every_set),
         cmocka_unit_test(a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which),
         cmocka_unit_test(the_definition_of_a_product_is_what_double_precision_says),

@@ -12,7 +12,8 @@
  *
  * int4 with few rows is multiplied as it lies: the sum of a group's four bits times x is taken in a
  * register, and then multiplied by the step; bases are multiplied with the sum of the group's x.
- * With more rows a piece of a panel becomes int8 first.
+ * With more rows a piece of a panel becomes int8 first.  Multiplications share vpdpbusd's units, at
+ * least on Zen 4, so there are few of them: six for the 64 vpdpbusd of 16 weight rows and a piece.
  *
  * Each output is summed in the order of k whatever T is, so a row's result does not depend on its
  * neighbours, and the bits equal the plain version's: f32 and bf16 by fused multiply-adds in its
@@ -29,8 +30,10 @@
 #define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
 #define FEW    3                       /* that read two panels at once: as many sums */
 #define ALONE  4                       /* that go as one tile */
-#define FEW4   4                       /* of int4 that go as one tile: as few */
-#define SOME4  16                      /* of int4 whose values stay in registers */
+#define STREAM4 2                      /* of int4 that read a stream: three are slower so */
+#define FEW4   6                       /* of int4 that go as one tile: twice 12 sums */
+#define SOME4  16                      /* of int4 whose values stay in registers, and */
+#define SUMS4  128                     /* pieces of such a row at most */
 #define MANY   256                     /* that go over a piece of a panel together */
 #define LONG   4096                    /* values of rows of which a second cache holds fewer: */
 #define SHORT  96                      /* these go over all panels before the next ones */
@@ -366,16 +369,9 @@ vlm_int4_piece_avx512(const uint8_t *from, uint32_t groups, uint32_t flip, uint8
 
 
 /*
- * A piece of up to FEW4 activation rows.  The sums of its groups' values are pairs of 16 bits, of
- * groups 0 and 2 and of groups 1 and 3, as bases are multiplied with them.
+ * The sums of the groups of a piece, as bases are multiplied with them: pairs of 16 bits, of groups
+ * 0 and 2 and of groups 1 and 3.
  */
-typedef struct {
-    int8_t   q[FEW4][VLM_PIECE];
-    int32_t  sum[FEW4][2];
-    float    s[FEW4];
-} few_t;
-
-
 static inline void
 sum_groups(const __m512i v[VLM_INT4_GROUPS], int32_t sum[2])
 {
@@ -398,119 +394,124 @@ sum_groups(const __m512i v[VLM_INT4_GROUPS], int32_t sum[2])
 }
 
 
+/* Those of all rows: [T][pieces]. */
 static void
-take_piece(few_t *f, rows_t r, uint32_t groups, uint32_t rows)
+sum_rows(const vlm_linear_args_t *a, int32_t (*sum)[2])
 {
-    __m512i   v[VLM_INT4_GROUPS];
-    uint32_t  m, g;
+    __m512i        v[VLM_INT4_GROUPS];
+    uint32_t       t, k, g, values;
+    const int8_t  *q = a->q;
 
-    for (m = 0; m < rows; m++, r.q += r.values, r.s += r.pieces) {
-        for (g = 0; g < VLM_INT4_GROUPS; g++) {
-            v[g] = g < groups ? _mm512_loadu_si512(r.q + g * VLM_BLOCK) : _mm512_setzero_si512();
-            _mm512_store_si512(f->q[m] + g * VLM_BLOCK, v[g]);
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
+
+    for (t = 0; t < a->T; t++) {
+        for (k = 0; k < values; k += g * VLM_BLOCK, sum++) {
+            for (g = 0; g < VLM_INT4_GROUPS; g++) {
+                v[g] = _mm512_setzero_si512();
+            }
+
+            for (g = 0; g < VLM_INT4_GROUPS && k + g * VLM_BLOCK < values; g++, q += VLM_BLOCK) {
+                v[g] = _mm512_loadu_si512(q);
+            }
+
+            sum_groups(v, *sum);
         }
-
-        sum_groups(v, f->sum[m]);
-        f->s[m] = *r.s;
     }
 }
 
 
-/* dot_step() with four values of x, the same ones for all rows of weights. */
-static inline __m512i
-dot_four(__m512i sum, __m512i w, const int8_t *x)
-{
-    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int32_t *) x));
-
-    return sum;
-}
-
-
-/* Adds group g to sums: the step times the products of x with four bits, summed in registers. */
+/*
+ * A piece of an int4 panel against `rows` activation rows with these sums, 16 n weight rows at a
+ * time: tile_int8() of values of four bits.
+ */
 static inline __attribute__((always_inline)) void
-add_group(const uint8_t *from, const uint8_t *steps, uint32_t g, const few_t *f, from_t where,
-          const uint8_t *bring, int rows, int32_t sum[][VLM_PANEL])
+tile_int4(const uint8_t *piece, uint32_t groups, rows_t r, const int32_t (*sum)[2], from_t from,
+          const uint8_t *bring, int n, int rows, float y[][VLM_PANEL])
 {
-    int            m, j, lines = where == WHOLE ? 4 : where == HALF ? 2 : 0;
-    __m512i        t[FEW4][4], x, low, high, step, *to;
-    uint32_t       w;
-    const int8_t  *q = f->q[0] + g * VLM_BLOCK;
+    int             m, j, h, lines = from == WHOLE ? n : from == HALF ? n / 2 : 0;
+    int32_t         four;
+    __m512          acc;
+    __m512i         dot[FEW4][4], t[FEW4][4], low[4], high[4], step[4], even, odd, v;
+    uint32_t        g, w;
+    const int8_t   *q, *half;
+    const uint8_t  *at, *numbers = piece + groups * VLM_INT4_NIBBLES;
 
-    for (m = 0; m < rows; m++) {
-        for (j = 0; j < 4; j++) {
-            t[m][j] = _mm512_setzero_si512();
-        }
-    }
-
-    bring += g * (VLM_BLOCK / 8) * 64 * (uint32_t) lines;
-
-    for (w = 0; w < VLM_BLOCK / 2; w += 4, q += 4, from += 4 * VLM_PANEL) {
-        for (j = 0; j < lines; j++, bring += 64) {
-            _mm_prefetch((const char *) bring, _MM_HINT_T1);
-        }
-
-        for (j = 0; j < 4; j++) {
-            x = where == STREAM ? load_ahead(from + 64 * j, FAR4, NEAR4)
-                                : _mm512_load_si512(from + 64 * j);
-            low = _mm512_and_si512(x, _mm512_set1_epi8(15));
-            high = _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
+    for (h = 0; h < 4; h += n, numbers += 64 * n) {
+        for (j = 0; j < n; j++) {
+            odd = _mm512_load_si512(numbers + VLM_INT4_NUMBERS + 64 * j);
+            even = _mm512_srai_epi16(_mm512_slli_epi16(odd, 8), 8);
+            odd = _mm512_srai_epi16(odd, 8);
 
             for (m = 0; m < rows; m++) {
-                t[m][j] = dot_four(t[m][j], low, q + m * VLM_PIECE);
-                t[m][j] = dot_four(t[m][j], high, q + m * VLM_PIECE + VLM_BLOCK / 2);
+                v = _mm512_madd_epi16(even, _mm512_set1_epi32(sum[m * r.pieces][0]));
+                dot[m][j] = _mm512_madd_epi16(odd, _mm512_set1_epi32(sum[m * r.pieces][1]));
+                dot[m][j] = _mm512_add_epi32(dot[m][j], v);
             }
         }
-    }
 
-    for (j = 0; j < 4; j++) {
-        step = _mm512_srl_epi32(_mm512_load_si512(steps + 64 * j),
-                                _mm_cvtsi32_si128((int) (8 * g)));
-        step = _mm512_and_si512(step, _mm512_set1_epi32(255));
+        at = piece + 64 * h;
+        q = r.q;
+        half = r.q + 3 * r.values;
+
+        for (g = 0; g < groups; g++, q += VLM_BLOCK / 2, half += VLM_BLOCK / 2) {
+            for (j = 0; j < n; j++) {
+                v = _mm512_load_si512(numbers + 64 * j);
+                v = _mm512_srl_epi32(v, _mm_cvtsi32_si128((int) (8 * g)));
+                step[j] = _mm512_and_si512(v, _mm512_set1_epi32(255));
+
+                for (m = 0; m < rows; m++) {
+                    t[m][j] = _mm512_setzero_si512();
+                }
+            }
+
+            for (w = 0; w < VLM_BLOCK / 2; w += 4, q += 4, half += 4, at += 4 * VLM_PANEL) {
+                for (j = 0; j < lines; j++, bring += 64) {
+                    _mm_prefetch((const char *) bring, _MM_HINT_T1);
+                }
+
+                for (j = 0; j < n; j++) {
+                    v = from == STREAM ? load_ahead(at + 64 * j, FAR4, NEAR4)
+                                       : _mm512_load_si512(at + 64 * j);
+                    low[j] = _mm512_and_si512(v, _mm512_set1_epi8(15));
+                    high[j] = _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+                }
+
+                for (m = 0; m < rows; m++) {
+                    memcpy(&four, (m < 3 ? q : half) + m % 3 * r.values, 4);
+                    v = _mm512_set1_epi32(four);
+
+                    for (j = 0; j < n; j++) {
+                        t[m][j] = dot_step(t[m][j], low[j], v);
+                    }
+                }
+
+                for (m = 0; m < rows; m++) {
+                    memcpy(&four, (m < 3 ? q : half) + m % 3 * r.values + VLM_BLOCK / 2, 4);
+                    v = _mm512_set1_epi32(four);
+
+                    for (j = 0; j < n; j++) {
+                        t[m][j] = dot_step(t[m][j], high[j], v);
+                    }
+                }
+            }
+
+            for (m = 0; m < rows; m++) {
+                for (j = 0; j < n; j++) {
+                    dot[m][j] = _mm512_add_epi32(dot[m][j], _mm512_mullo_epi32(t[m][j], step[j]));
+                }
+            }
+        }
 
         for (m = 0; m < rows; m++) {
-            to = (__m512i *) (sum[m] + 16 * j);
-            *to = _mm512_add_epi32(*to, _mm512_mullo_epi32(t[m][j], step));
+            for (j = 0; j < n; j++) {
+                acc = _mm512_cvtepi32_ps(dot[m][j]);
+                acc = _mm512_fmadd_ps(_mm512_set1_ps(r.s[m * r.pieces]), acc,
+                                      _mm512_load_ps(y[m] + 16 * (h + j)));
+                _mm512_store_ps(y[m] + 16 * (h + j), acc);
+            }
         }
-    }
 
-    __asm__ volatile("" ::: "memory");             /* sums stay there, and the registers are t's */
-}
-
-
-/* A piece of an int4 panel against `rows` activation rows: tile_int8() of values of four bits. */
-static inline __attribute__((always_inline)) void
-tile_int4(const uint8_t *piece, uint32_t groups, const few_t *f, from_t where,
-          const uint8_t *bring, int rows, float y[][VLM_PANEL])
-{
-    int             m, j;
-    int32_t         sum[FEW4][VLM_PANEL] __attribute__((aligned(64)));
-    __m512          acc;
-    __m512i         even, odd, dot;
-    uint32_t        g;
-    const uint8_t  *numbers = piece + groups * VLM_INT4_NIBBLES;
-
-    for (j = 0; j < 4; j++) {
-        odd = _mm512_load_si512(numbers + VLM_INT4_NUMBERS + 64 * j);
-        even = _mm512_srai_epi16(_mm512_slli_epi16(odd, 8), 8);
-        odd = _mm512_srai_epi16(odd, 8);
-
-        for (m = 0; m < rows; m++) {
-            dot = _mm512_madd_epi16(even, _mm512_set1_epi32(f->sum[m][0]));
-            dot = _mm512_add_epi32(dot, _mm512_madd_epi16(odd, _mm512_set1_epi32(f->sum[m][1])));
-            _mm512_store_si512(sum[m] + 16 * j, dot);
-        }
-    }
-
-    for (g = 0; g < groups; g++, piece += VLM_INT4_NIBBLES) {
-        add_group(piece, numbers, g, f, where, bring, rows, sum);
-    }
-
-    for (m = 0; m < rows; m++) {
-        for (j = 0; j < 4; j++) {
-            acc = _mm512_cvtepi32_ps(_mm512_load_si512(sum[m] + 16 * j));
-            acc = _mm512_fmadd_ps(_mm512_set1_ps(f->s[m]), acc, _mm512_load_ps(y[m] + 16 * j));
-            _mm512_store_ps(y[m] + 16 * j, acc);
-        }
+        __asm__ volatile("" ::: "memory");         /* y stays there, and the registers are sums' */
     }
 }
 
@@ -623,43 +624,48 @@ tile(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, int p
 }
 
 
+/* Sums of groups and of pieces, of two or four vectors of weights, stay in registers, too. */
 static inline __attribute__((always_inline)) void
-tile4_of(const uint8_t *piece, uint32_t groups, const few_t *f, from_t where,
+tile4_of(const uint8_t *piece, uint32_t groups, rows_t r, const int32_t (*sum)[2], from_t from,
          const uint8_t *bring, int rows, float y[][VLM_PANEL])
 {
     switch (rows) {
-    case 1:
-        tile_int4(piece, groups, f, where, bring, 1, y);
-        break;
     case 2:
-        tile_int4(piece, groups, f, where, bring, 2, y);
+        tile_int4(piece, groups, r, sum, from, bring, 4, 2, y);
         break;
     case 3:
-        tile_int4(piece, groups, f, where, bring, 3, y);
+        tile_int4(piece, groups, r, sum, from, bring, 4, 3, y);
+        break;
+    case 4:
+        tile_int4(piece, groups, r, sum, from, bring, 2, 4, y);
+        break;
+    case 5:
+        tile_int4(piece, groups, r, sum, from, bring, 2, 5, y);
         break;
     default:
-        tile_int4(piece, groups, f, where, bring, FEW4, y);
+        tile_int4(piece, groups, r, sum, from, bring, 2, FEW4, y);
     }
 }
 
 
-/* The same of int4 weights, for up to FEW4 rows, one of STREAM; bring: what the tile brings. */
+/* The same of int4 weights: up to STREAM4 rows of STREAM, others up to FEW4; bring: as they say. */
 static void
-tile4(const uint8_t *piece, uint32_t groups, const few_t *f, from_t where, const uint8_t *bring,
-      int rows, float y[][VLM_PANEL])
+tile4(const uint8_t *piece, uint32_t groups, rows_t r, const int32_t (*sum)[2], from_t from,
+      const uint8_t *bring, int rows, float y[][VLM_PANEL])
 {
-    switch (where) {
+    switch (from) {
     case STREAM:
-        tile_int4(piece, groups, f, STREAM, bring, 1, y);
+        rows == 1 ? tile_int4(piece, groups, r, sum, STREAM, bring, 4, 1, y)
+                  : tile_int4(piece, groups, r, sum, STREAM, bring, 4, STREAM4, y);
         break;
     case HALF:
-        tile4_of(piece, groups, f, HALF, bring, rows, y);
+        tile4_of(piece, groups, r, sum, HALF, bring, rows, y);
         break;
     case WHOLE:
-        tile4_of(piece, groups, f, WHOLE, bring, rows, y);
+        tile4_of(piece, groups, r, sum, WHOLE, bring, rows, y);
         break;
     default:
-        tile4_of(piece, groups, f, CACHED, bring, rows, y);
+        tile4_of(piece, groups, r, sum, CACHED, bring, rows, y);
     }
 }
 
@@ -689,6 +695,18 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 }
 
 
+/* The steps and bases of the piece after this one: tiles bring its values alone. */
+static inline void
+bring_numbers(const uint8_t *next)
+{
+    uint32_t  i;
+
+    for (i = 0; i < 2 * VLM_INT4_NUMBERS; i += 64) {
+        _mm_prefetch((const char *) next + VLM_INT4_GROUPS * VLM_INT4_NIBBLES + i, _MM_HINT_T1);
+    }
+}
+
+
 /*
  * Up to SOME4 activation rows against int4, a piece in tiles of about the same size, of which the
  * first ones bring the next piece.  Two panels in turn, a piece of each, would halve the bandwidth.
@@ -696,14 +714,17 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 static void
 multiply_few4(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    few_t           f __attribute__((aligned(64)));
     float           y[SOME4][VLM_PANEL] __attribute__((aligned(64)));
-    from_t          where;
-    uint32_t        p, t, k, groups, rows, tiles, part, values;
+    from_t          from;
+    rows_t          r;
+    int32_t         sum[SOME4 * SUMS4][2];
+    uint32_t        p, t, k, groups, rows, tiles, part, values, pieces;
     const uint8_t  *piece, *next;
 
     values = vlm_blocks(a->w->K) * VLM_BLOCK;
+    pieces = vlm_pieces(a->w->K);
     piece = (const uint8_t *) a->w->w + begin * vlm_int4_panel_bytes(a->w->K);
+    sum_rows(a, sum);
 
     for (p = begin; p < end; p++) {
         memset(y, 0, a->T * sizeof(y[0]));
@@ -713,12 +734,16 @@ multiply_few4(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
             next = piece + groups * VLM_INT4_NIBBLES + 2 * VLM_INT4_NUMBERS;
             tiles = (a->T + FEW4 - 1) / FEW4;
 
+            if (a->T > STREAM4) {
+                bring_numbers(next);
+            }
+
             for (t = 0, part = 0; t < a->T; t += rows, part++) {
                 rows = (a->T - t + tiles - part - 1) / (tiles - part);
-                where = a->T == 1 ? STREAM : tiles == 1 ? WHOLE : part < 2 ? HALF : CACHED;
-                take_piece(&f, rows_from(a, t, k), groups, rows);
-                tile4(piece, groups, &f, where, next + part * groups * VLM_INT4_NIBBLES / 2,
-                      (int) rows, y + t);
+                from = a->T <= STREAM4 ? STREAM : tiles == 1 ? WHOLE : part < 2 ? HALF : CACHED;
+                r = rows_from(a, t, k);
+                tile4(piece, groups, r, (const int32_t (*)[2]) sum + t * pieces + k / VLM_PIECE,
+                      from, next + part * groups * VLM_INT4_NIBBLES / 2, (int) rows, y + t);
             }
 
             piece = next;
@@ -779,6 +804,7 @@ multiply_panel4(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
         n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
         vlm_int4_piece_avx512(panel, n / VLM_BLOCK, VLM_FLIP, piece);
         panel += n / 2 * VLM_PANEL + 2 * VLM_INT4_NUMBERS;
+        bring_numbers(panel);
 
         for (i = 0, part = 0; i < T; i += rows, part++) {
             rows = (T - i + tiles - part - 1) / (tiles - part);
@@ -824,8 +850,13 @@ vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         return;
     }
 
-    if (a->T <= (int4 ? SOME4 : ALONE)) {
-        int4 ? multiply_few4(a, begin, end) : multiply_few(a, begin, end);
+    if (!int4 && a->T <= ALONE) {
+        multiply_few(a, begin, end);
+        return;
+    }
+
+    if (int4 && a->T <= SOME4 && vlm_pieces(a->w->K) <= SUMS4) {
+        multiply_few4(a, begin, end);
         return;
     }
 
