@@ -24,6 +24,7 @@
 #define ROWS   4                       /* activation rows of a tile of f32: 8 sums */
 #define TILE   6                       /* of int8: 12 sums of 16 registers */
 #define TILE4  4                       /* of int4: 8 */
+#define BRING4 17                      /* lines of a piece for each 8 of its weight rows */
 #define MANY   256                     /* that go over a piece of a panel together */
 #define AHEAD  3072                    /* bytes to prefetch, into the second cache */
 
@@ -432,14 +433,19 @@ take_piece(few_t *f, const int8_t *q, size_t values, const float *s, size_t piec
 }
 
 
+/*
+ * Adds the products of 8 rows of unsigned weights with four values of x, in pairs of 16 bits.  As
+ * instructions, because compilers keep the products of several steps in memory and add them later.
+ */
 static inline __m256i
-pairs_with(__m256i w, const int8_t *q)
+add_pairs(__m256i sum, __m256i w, const int8_t *x)
 {
-    int32_t  four;
+    __m256i  pairs;
 
-    memcpy(&four, q, 4);
+    __asm__("vpbroadcastd %3, %1\n\tvpmaddubsw %1, %2, %1\n\tvpaddw %1, %0, %0"
+            : "+x"(sum), "=&x"(pairs) : "x"(w), "m"(*(const int32_t *) x));
 
-    return _mm256_maddubs_epi16(w, _mm256_set1_epi32(four));
+    return sum;
 }
 
 
@@ -488,9 +494,8 @@ tile_int4(const uint8_t *piece, uint32_t groups, uint32_t j, const few_t *f, int
             high = _mm256_and_si256(_mm256_srli_epi16(x, 4), mask);
 
             for (m = 0; m < rows; m++) {
-                even[m] = _mm256_add_epi16(even[m], pairs_with(low, q + m * VLM_PIECE));
-                odd[m] = _mm256_add_epi16(odd[m], pairs_with(high, q + m * VLM_PIECE
-                                                             + VLM_BLOCK / 2));
+                even[m] = add_pairs(even[m], low, q + m * VLM_PIECE);
+                odd[m] = add_pairs(odd[m], high, q + m * VLM_PIECE + VLM_BLOCK / 2);
             }
         }
 
@@ -519,8 +524,8 @@ tile4(const uint8_t *piece, uint32_t groups, const few_t *f, uint32_t rows, cons
     uint32_t  j, i;
 
     for (j = 0; j < VLM_PANEL / 8; j++) {
-        for (i = 0; bring != NULL && i < VLM_INT4_NIBBLES / 128; i++) {
-            _mm_prefetch((const char *) bring + (j * 16 + i) * 64, _MM_HINT_T1);
+        for (i = 0; bring != NULL && i < BRING4; i++) {
+            _mm_prefetch((const char *) bring + (j * BRING4 + i) * 64, _MM_HINT_T1);
         }
 
         switch (rows) {
