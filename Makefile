@@ -316,7 +316,7 @@ suites-asan:
 # These programs test the engine's threads, threads that call the engine, and the store's threads.
 TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
-                   lib/base/file_test lib/base/budget_test lib/store/store_concurrent_test \
+                   lib/base/file_test lib/base/budget_test lib/base/watchdog_test lib/store/store_concurrent_test \
                    lib/store/documents_concurrent_test $(if $(HIREDIS),lib/store/redis_test) image/known_test run/events_test run/sched_test \
                    run/cancel_test embed/embedder_test run/share_test run/concurrent_test run/fill_test run/adapters_test)
 
