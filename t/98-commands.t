@@ -29,6 +29,7 @@ my %KNOWN = (
 );
 
 my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || 'build/ngx_http_vlm_module.so';
+my $built = -x dirname($module) . '/random-checkpoint' ? dirname($module) : 'build';
 my $vlm = dirname($module) . '/vlm';
 my $makefile = join '', map { VLM::slurp($_) } qw(Makefile engine/Makefile conf/run.sh), glob 't/demo-eval bench/run.py';
 my %target = map { $_ => 1 } VLM::slurp('Makefile') =~ /^([\w-]+)(?=[^:=\n]*:(?!=))/mg;
@@ -90,6 +91,14 @@ sub wrong {
         $run .= " --nginx $ENV{TEST_NGINX_BINARY}" if $name eq 'doctor' && $ENV{TEST_NGINX_BINARY};
 
         return system("$vlm $name $run >$top/said 2>&1") ? VLM::slurp("$top/said") : undef;
+    }
+
+    # Its options, with a small shape and the tokenizer of the tree.
+    if ($command =~ m{^build/random-checkpoint bench/shapes/[\w-]+\.json \S+ (.*)}) {
+        my $options = $1 =~ s{build/qwen-tokenizer/json}{t/fidelity/tokenizer}r;
+
+        return system("$built/random-checkpoint bench/shapes/tiny-f.json $top/made $options >$top/said 2>&1")
+               ? VLM::slurp("$top/said") : undef;
     }
 
     return VLM::slurp('t/95-cli.t') =~ /vlm\('bench'/ ? undef : 'no test runs it'
