@@ -14,6 +14,8 @@ use JSON::PP qw(decode_json);
 use Test::More;
 use VLM;
 
+delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};       # of a make that runs the tests
+
 my $ROOT = getcwd();
 my ($MODULE) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || "$ROOT/build/ngx_http_vlm_module.so";
 my $TOP = tempdir(CLEANUP => 1);
