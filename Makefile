@@ -301,7 +301,7 @@ build/venv/done: | deps-test
 
 # All code is compiled a second time, in build/asan, and runs under nginx; any report is a failure.
 # There the tests of documents that name their reader have the normal one, with its limit of memory.
-test-asan: | deps-test documents pdf-tests
+test-asan: | deps-test documents pdf-tests build/random-checkpoint
 	@-$(SANITIZED) test-programs
 	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
 	@$(SANITIZED) suites-asan
