@@ -32,7 +32,7 @@ vlm_error_form_t vlm_error_form(const char *path, size_t bytes);
 /* An error in one of the other forms. */
 void vlm_error_put_text(vlm_json_out_t *w, vlm_error_form_t form, const char *text);
 
-/* What a status means, as a sentence without a period; NULL: it has none here. */
+/* The meaning of a status, as a sentence without a period; NULL: it has none here. */
 const char *vlm_error_text(unsigned status);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is known of a model from its files: the engine reads it, and answers list it. */
+/* The facts of a model in its files: the engine reads them, and answers list them. */
 
 #ifndef VLM_FACTS_H
 #define VLM_FACTS_H

@@ -1,5 +1,5 @@
-/* What a request may ask of an answer's logits, and what it gets of them: the interfaces and the
-   engine share it. */
+/* A request's settings for the logits of its answer, and its results: the interfaces and the
+   engine share both. */
 
 #ifndef VLM_LOGITS_H
 #define VLM_LOGITS_H

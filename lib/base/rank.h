@@ -1,5 +1,5 @@
 /*
- * What the order of the queue goes by in a request: its priority, its client and its salt; and the
+ * The rank of a request, which orders the queue: its priority, its client and its salt; and the
  * text of a header by which a worker tells them to the one that has the model.
  */
 

@@ -1,5 +1,5 @@
 /*
- * What the store has of a document after its reading: its pages, or why there are none.  The
+ * After its reading the store has a document's pages, or the reason that there are none.  The
  * program is its own vlm-pdf: started as one, it plays the part whose name is its input file.
  */
 
