@@ -107,14 +107,19 @@ my %code = map { $_ => code($_) } @PRODUCT;
 
     cmp_ok(lines('http/ngx_http_vlm.h'), '<=', 250, 'http/ngx_http_vlm.h has handles only');
 
-    # Documents are an interface of their own, with files on other floors.  Their code without nginx is in lib/.
-    my @own = grep { m{^http/} && !m{^http/(?:api/documents/|life/(?:reading|encoding)\.c$)} } @PRODUCT;
-    my %sum = (c => 0, h => 0);
+    # A bound each for the interfaces that http/ was built for, and for all of it.  Documents, adapters,
+    # embeddings, tools, /v1/responses, several models and sessions shared by servers came later.
+    my $LATER = qr{^http/(?:api/(?:documents/|lite/|(?:adapter|choose|tools|embed)\.[ch]$|openai/(?:embeddings|responses)\.c$
+                   |ollama/embed\.c$)|life/(?:reading|encoding|adapter)\.c$|line/lease\.c$)}x;
+    my %sum = (first => 0, all => 0);
 
-    $sum{/\.c$/ ? 'c' : 'h'} += lines($_) for @own;
+    for my $file (@PRODUCT) {
+        $sum{all} += lines($file);
+        $sum{first} += lines($file) unless $file =~ $LATER;
+    }
 
-    cmp_ok($sum{c}, '<=', 20_200, 'http/ has at most 20,200 lines of C, without headers, tests and documents');
-    cmp_ok($sum{h}, '<=', 3_000, 'and its headers at most 3,000');
+    cmp_ok($sum{first}, '<=', 21_000, 'the first interfaces of http/ have at most 21,000 lines, without tests');
+    cmp_ok($sum{all}, '<=', 28_500, 'and http/ with the interfaces that came later at most 28,500');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------
