@@ -1,4 +1,5 @@
-# Tests that each link of the documentation leads to a file that there is, and to a heading in it.
+# Tests that each link of the documentation leads to a file that there is, and to a heading in it, and
+# that no page has a conflict of a merge.
 
 use strict;
 use warnings;
@@ -32,6 +33,7 @@ sub anchors {
 }
 
 my ($n, %anchors, @broken) = (0);
+my @conflicts = grep { VLM::slurp($_) =~ /^(?:<{7}|>{7}) /m } @pages;
 
 for my $page (@pages) {
     my ($dir, $text) = (dirname($page), text($page));
@@ -58,5 +60,6 @@ for my $page (@pages) {
 
 cmp_ok($n, '>', 300, 'the pages have links');
 is(join("\n", @broken), '', 'each leads to a file and a heading');
+is(join("\n", @conflicts), '', 'no page has a conflict of a merge');
 
 done_testing();
