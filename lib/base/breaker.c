@@ -13,6 +13,16 @@ is_closed(const vlm_breaker_t *b, uint64_t limit)
 }
 
 
+/* 0 where now is before the last failure: processes read one clock at different moments. */
+static uint64_t
+since(const vlm_breaker_t *b, uint64_t now)
+{
+    const uint64_t  when = b->when;
+
+    return now > when ? now - when : 0;
+}
+
+
 vlm_breaker_state_t
 vlm_breaker_state(const vlm_breaker_t *b, uint64_t limit, uint64_t pause, uint64_t now)
 {
@@ -20,7 +30,7 @@ vlm_breaker_state(const vlm_breaker_t *b, uint64_t limit, uint64_t pause, uint64
         return VLM_BREAKER_CLOSED;
     }
 
-    return now - b->when < pause ? VLM_BREAKER_OPEN : VLM_BREAKER_PROBING;
+    return since(b, now) < pause ? VLM_BREAKER_OPEN : VLM_BREAKER_PROBING;
 }
 
 
@@ -53,7 +63,7 @@ vlm_breaker_worked(vlm_breaker_t *b, uint64_t limit)
 uint64_t
 vlm_breaker_reason(const vlm_breaker_t *b, uint64_t pause, uint64_t now, char *text, size_t bytes)
 {
-    const uint64_t  ms = now - b->when, failures = b->failures;
+    const uint64_t  ms = since(b, now), failures = b->failures;
     uint64_t        seconds;
 
     if (ms >= pause) {

@@ -4,7 +4,7 @@
  * the pause again.
  *
  * The record lies in shared memory: any thread of any process may read it, one process writes it at
- * a time.  Times are ms of one clock.
+ * a time.  Times are ms of one clock, which processes may have read some ms ago.
  */
 
 #ifndef VLM_BREAKER_H

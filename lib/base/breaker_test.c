@@ -52,6 +52,20 @@ after_the_pause_a_probe_decides(void **state)
 }
 
 
+/* Another worker has the time at which its event loop woke up. */
+static void
+a_failure_of_a_moment_to_come_begins_the_pause(void **state)
+{
+    char           text[128];
+    vlm_breaker_t  b = { .failures = LIMIT, .when = NOW, .opened = 1 };
+
+    (void) state;
+
+    assert_int_equal(vlm_breaker_state(&b, LIMIT, PAUSE, NOW - 1), VLM_BREAKER_OPEN);
+    assert_int_equal(vlm_breaker_reason(&b, PAUSE, NOW - 1, text, sizeof(text)), PAUSE / 1000);
+}
+
+
 static void
 without_a_limit_it_stays_closed(void **state)
 {
@@ -93,6 +107,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(failures_in_a_row_open_it),
         cmocka_unit_test(after_the_pause_a_probe_decides),
+        cmocka_unit_test(a_failure_of_a_moment_to_come_begins_the_pause),
         cmocka_unit_test(without_a_limit_it_stays_closed),
         cmocka_unit_test(a_refusal_says_when_the_engine_is_tried_again)
     };

@@ -56,8 +56,10 @@ vlm_suspects_known(const vlm_suspect_t s[VLM_SUSPECTS], uint64_t hash, uint64_t 
 {
     const size_t  i = find(s, hash);
 
+    /* the time of the process that counted the death may be a moment ahead */
+
     return i < VLM_SUSPECTS && s[i].deaths >= VLM_SUSPECTS_DEATHS
-           && now - s[i].when < VLM_SUSPECTS_TIME;
+           && now < s[i].when + VLM_SUSPECTS_TIME;
 }
 
 

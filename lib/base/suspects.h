@@ -3,7 +3,7 @@
  * with two deaths, and no answer in between, is not run a third time within the hour.
  *
  * The record lies in shared memory: one thread of one process writes it, any thread may ask.  Times
- * are ms of one clock.
+ * are ms of one clock, which processes may have read some ms ago.
  */
 
 #ifndef VLM_SUSPECTS_H
@@ -24,8 +24,9 @@ typedef struct {
 } vlm_suspect_t;
 
 /*
- * Requests in flight, by their hashes; 0 is a free place.  Any thread of any process: takes a place
- * and returns its number, from 1; 0: none is free, and the request goes on unrecorded.
+ * Requests in flight, by their hashes, which are not 0: that is a free place.  Any thread of any
+ * process: takes a place and returns its number, from 1; 0: none is free, and the request goes on
+ * unrecorded.
  */
 size_t vlm_suspects_begin(volatile uint64_t flight[VLM_SUSPECTS_FLIGHT], uint64_t hash);
 

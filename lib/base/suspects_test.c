@@ -29,6 +29,10 @@ two_deaths_within_an_hour_are_enough(void **state)
     assert_true(vlm_suspects_known(s, 7, NOW + 10));
     assert_false(vlm_suspects_known(s, 8, NOW + 10));
 
+    /* another worker has the time at which its event loop woke up */
+
+    assert_true(vlm_suspects_known(s, 7, NOW + 9));
+
     assert_true(vlm_suspects_known(s, 7, NOW + 10 + VLM_SUSPECTS_TIME - 1));
     assert_false(vlm_suspects_known(s, 7, NOW + 10 + VLM_SUSPECTS_TIME));
 }
