@@ -26,7 +26,8 @@ typedef struct {
 /* Adds a text, cut to VLM_RING_TEXT bytes. */
 void vlm_ring_put(vlm_ring_t *ring, const char *id, const char *text, size_t bytes);
 
-/* Copies the text with this id, and returns its bytes; 0: it is not here, or no longer. */
+/* Copies the text with this id, of several the latest, and returns its bytes; 0: it is not here, or
+   no longer. */
 size_t vlm_ring_get(const vlm_ring_t *ring, const char *id, char text[VLM_RING_TEXT]);
 
 #endif

@@ -48,6 +48,29 @@ a_text_is_found_by_its_id(void **state)
 }
 
 
+/* A hop that was tried twice has one id for both. */
+static void
+of_texts_with_one_id_the_latest_is_found(void **state)
+{
+    char      text[VLM_RING_TEXT];
+    unsigned  i;
+
+    (void) state;
+
+    memset(&ring, 0, sizeof(ring));
+
+    /* side by side, and around the end of the ring */
+
+    for (i = 0; i < VLM_RING; i++) {
+        vlm_ring_put(&ring, id_of(i), "first", 5);
+        vlm_ring_put(&ring, id_of(i), "last", 4);
+        assert_int_equal(vlm_ring_get(&ring, id_of(i), text), 4);
+        assert_memory_equal(text, "last", 4);
+        vlm_ring_put(&ring, id_of(VLM_RING + i), "other", 5);
+    }
+}
+
+
 static void
 the_oldest_text_makes_room(void **state)
 {
@@ -92,6 +115,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_text_is_found_by_its_id),
+        cmocka_unit_test(of_texts_with_one_id_the_latest_is_found),
         cmocka_unit_test(the_oldest_text_makes_room),
         cmocka_unit_test(a_text_that_is_too_long_is_cut)
     };
