@@ -297,8 +297,16 @@ vlm_json_put_floats(vlm_json_out_t *w, const float *x, size_t n)
     vlm_json_open(w, '[');
 
     for (i = 0; i < n; i++) {
-        len = snprintf(text, sizeof(text), "%s%.9g", i > 0 ? "," : "", x[i]);
-        vlm_json_put_raw(w, text, (size_t) len);
+
+        if (!isfinite(x[i])) {
+            vlm_json_put_null(w);
+            continue;
+        }
+
+        len = snprintf(text, sizeof(text), "%.9g", x[i]);
+
+        separate(w);
+        put(w, text, (size_t) len);
     }
 
     vlm_json_shut(w, ']');

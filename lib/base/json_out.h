@@ -53,11 +53,11 @@ void vlm_json_put_logprob(vlm_json_out_t *w, double x);
 
 void vlm_json_put_double(vlm_json_out_t *w, double x);
 void vlm_json_put_bool(vlm_json_out_t *w, int yes);
+void vlm_json_put_null(vlm_json_out_t *w);
 
-/* an array; nine digits give the same float again */
+/* an array; nine digits give the same float again; not a number and infinity as null */
 
 void vlm_json_put_floats(vlm_json_out_t *w, const float *x, size_t n);
-void vlm_json_put_null(vlm_json_out_t *w);
 
 /* a member of an object: its key and its value.  A string ends with a zero, or is NULL */
 

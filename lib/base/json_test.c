@@ -589,14 +589,14 @@ floats_are_read_again_as_they_were(void **state)
     vlm_json_out_t     w;
     const vlm_json_t  *one;
 
-    static const float  x[] = { 0, -1, 0.1f, 1.0f / 3, 3e-39f, 3.4028235e38f };
+    static const float  x[] = { 0, -1, 0.1f, 1.0f / 3, 3e-39f, 3.4028235e38f, NAN, -INFINITY };
 
     (void) state;
 
     vlm_json_init(&w, 4096);
     vlm_json_open(&w, '[');
     vlm_json_put_floats(&w, x, 0);
-    vlm_json_put_floats(&w, x, 6);
+    vlm_json_put_floats(&w, x, 8);
     vlm_json_shut(&w, ']');
     assert_int_equal(vlm_json_done(&w), 0);
 
@@ -609,6 +609,14 @@ floats_are_read_again_as_they_were(void **state)
     for (size_t i = 0; i < 6; i++) {
         assert_non_null(one);
         assert_true((float) vlm_json_number(one, 7) == x[i]);
+        one = vlm_json_next(one);
+    }
+
+    /* JSON has no such numbers */
+
+    for (size_t i = 6; i < 8; i++) {
+        assert_non_null(one);
+        assert_true(vlm_json_is_null(one));
         one = vlm_json_next(one);
     }
 
