@@ -51,13 +51,30 @@ hear(pid_t pid, int fd, int ms, char *text, size_t *bytes, int *status)
 }
 
 
+/* A parent may have left SIGCHLD ignored over exec(), which takes the status of a child away. */
+static void
+stop_ignoring(struct sigaction *saved)
+{
+    const struct sigaction  standard = { .sa_handler = SIG_DFL };
+
+    (void) sigaction(SIGCHLD, NULL, saved);
+
+    if (saved->sa_handler == SIG_IGN) {
+        (void) sigaction(SIGCHLD, &standard, NULL);
+    }
+}
+
+
 vlm_child_e
 vlm_child_run(vlm_child_work_t *work, void *data, int ms, char *text, size_t *bytes, int *status)
 {
-    int          fd[2], e;
-    pid_t        pid;
-    sigset_t     all, saved;
-    vlm_child_e  rc;
+    int               fd[2], e;
+    pid_t             pid;
+    sigset_t          all, saved;
+    vlm_child_e       rc;
+    struct sigaction  action;
+
+    *status = 0;
 
     if (pipe(fd) == -1) {
         return VLM_CHILD_NONE;
@@ -65,6 +82,7 @@ vlm_child_run(vlm_child_work_t *work, void *data, int ms, char *text, size_t *by
 
     (void) sigfillset(&all);
     (void) sigprocmask(SIG_BLOCK, &all, &saved);
+    stop_ignoring(&action);
 
     pid = fork();
     e = errno;
@@ -79,6 +97,11 @@ vlm_child_run(vlm_child_work_t *work, void *data, int ms, char *text, size_t *by
     rc = pid == -1 ? VLM_CHILD_NONE : hear(pid, fd[0], ms, text, bytes, status);
 
     (void) close(fd[0]);
+
+    if (action.sa_handler == SIG_IGN) {
+        (void) sigaction(SIGCHLD, &action, NULL);
+    }
+
     (void) sigprocmask(SIG_SETMASK, &saved, NULL);
 
     errno = e;

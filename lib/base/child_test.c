@@ -115,19 +115,68 @@ a_child_that_hangs_is_killed(void **state)
 }
 
 
-/* The caller's handler and mask are as before. */
+static volatile sig_atomic_t  taken;
+
+
+/* Takes the status of any child that has ended, as nginx's handler does. */
+static void
+on_child(int signo)
+{
+    const int  e = errno;
+
+    (void) signo;
+
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+        taken++;
+    }
+
+    errno = e;
+}
+
+
+/* The caller's handler and mask are as before, and the child is no longer there for the handler. */
 static void
 the_callers_signals_stay(void **state)
 {
-    sigset_t  mask;
+    int               code = 3;
+    sigset_t          mask;
+    struct sigaction  saved, now;
+
+    const struct sigaction  action = { .sa_handler = on_child };
 
     (void) state;
 
-    assert_int_equal(run(say, "x", LONG), VLM_CHILD_SAID);
+    assert_int_equal(sigaction(SIGCHLD, &action, &saved), 0);
+    assert_int_equal(run(leave, &code, LONG), VLM_CHILD_DIED);
+    assert_int_equal(sigaction(SIGCHLD, &saved, &now), 0);
+
+    assert_int_equal(WEXITSTATUS(status), 3);
+    assert_int_equal(taken, 0);
+    assert_ptr_equal(now.sa_handler, on_child);
     assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &mask), 0);
     assert_int_equal(sigismember(&mask, SIGCHLD), 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
+}
+
+
+static void
+where_sigchld_is_ignored_a_status_is_known_too(void **state)
+{
+    int               code = 3;
+    struct sigaction  now;
+
+    (void) state;
+
+    assert_true(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+
+    assert_int_equal(run(leave, &code, LONG), VLM_CHILD_DIED);
+    assert_int_equal(WEXITSTATUS(status), 3);
+    assert_int_equal(run(say, "", LONG), VLM_CHILD_DONE);
+
+    assert_int_equal(sigaction(SIGCHLD, NULL, &now), 0);
+    assert_ptr_equal(now.sa_handler, SIG_IGN);
+    assert_true(signal(SIGCHLD, SIG_DFL) != SIG_ERR);
 }
 
 
@@ -158,6 +207,7 @@ main(void)
         cmocka_unit_test(how_a_child_dies_is_known),
         cmocka_unit_test(a_child_that_hangs_is_killed),
         cmocka_unit_test(the_callers_signals_stay),
+        cmocka_unit_test(where_sigchld_is_ignored_a_status_is_known_too),
         cmocka_unit_test(no_descriptors_are_left_is_said),
     };
 
