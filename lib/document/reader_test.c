@@ -1,53 +1,17 @@
-/*
- * The start of the PDF reader, its pipe and its deadline, with helpers that lie, hang or die.  The
- * program is its own helper: started as one, it plays the part whose name is in its input file.
- */
+/* The start of the PDF reader, its pipe and its deadline, with helpers that lie, hang or die. */
 
 #define _GNU_SOURCE
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "document/reader.h"
+#include "document/reader_fixture.h"
 
 
 /* ---- the helper's parts ------------------------------------------------------------------- */
-
-static void
-say(vlm_frame_kind_t kind, const void *body, uint32_t bytes)
-{
-    char  head[VLM_FRAME_HEAD];
-
-    vlm_frame_write_head(head, kind, bytes);
-
-    if (write(1, head, sizeof(head)) < 0 || write(1, body, bytes) < 0) {
-        _exit(1);
-    }
-}
-
-
-static void
-say_page(uint32_t number)
-{
-    vlm_pdf_page_head_t  page = { .number = number, .width = 612, .height = 792 };
-
-    say(VLM_FRAME_PAGE, &page, sizeof(page));
-}
-
 
 /* Frames of two pages, then an end as the part asks. */
 static int
@@ -60,18 +24,16 @@ play(const char *part)
     }
 
     if (strcmp(part, "killed") == 0) {
-        say(VLM_FRAME_KILLED, "the reader was killed (signal 9)", 32);
+        say_text(VLM_FRAME_KILLED, "the reader was killed (signal 9)");
         return 0;
     }
 
     if (strncmp(part, "%PDF", 4) == 0) {
-        say(VLM_FRAME_ERROR, VLM_PDF_OCR_ERROR "OCR is not here", sizeof(VLM_PDF_OCR_ERROR) + 14);
-        return 1;
+        return complain(VLM_PDF_OCR_ERROR "OCR is not here");
     }
 
     if (strcmp(part, "locked") == 0) {
-        say(VLM_FRAME_ERROR, "a password is needed", 20);
-        return 1;
+        return complain("a password is needed");
     }
 
     say(VLM_FRAME_INFO, info, sizeof(info));
@@ -100,7 +62,7 @@ play(const char *part)
     say_page(2);
 
     if (strcmp(part, "denied") == 0) {
-        say(VLM_FRAME_DENIED, "the reader was not let open \"/x\"", 32);
+        say_text(VLM_FRAME_DENIED, "the reader was not let open \"/x\"");
     }
 
     say(VLM_FRAME_END, &two, sizeof(two));
@@ -142,12 +104,9 @@ play_ocr(int argc, char **argv)
 static int
 helper(int argc, char **argv, char **environment)
 {
-    ssize_t  n;
-    char     part[32] = "";
+    char  part[PART];
 
-    n = pread(0, part, sizeof(part) - 1, 0);
-
-    if (n < 0 || (strcmp(part, "clean") == 0 && !is_clean(environment))) {
+    if (read_part(part) != 0 || (strcmp(part, "clean") == 0 && !is_clean(environment))) {
         return 1;
     }
 
@@ -184,18 +143,6 @@ on_stop(void *data)
     const seen_t  *seen = data;
 
     return seen->left && seen->pages == 1;
-}
-
-
-/* All children that vlm_reader_run() has left end by themselves or were killed. */
-static void
-wait_for_all(void)
-{
-    int  status;
-
-    while (waitpid(-1, &status, 0) > 0 || errno == EINTR) { }
-
-    assert_int_equal(errno, ECHILD);
 }
 
 

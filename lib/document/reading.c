@@ -50,19 +50,20 @@ begins(const vlm_err_t *err, const char *text)
 static int
 read_pages(reading_t *r)
 {
-    const int  rc = vlm_reader_run(&r->reader, &r->err);
+    const int     rc = vlm_reader_run(&r->reader, &r->err);
+    vlm_reader_t  plain = r->reader;
 
     if (rc != -1 || r->err.code != VLM_EINPUT || !begins(&r->err, VLM_PDF_OCR_ERROR)) {
         return rc;
     }
 
     r->ocr = r->err;
-    r->reader.languages = NULL;
+    plain.languages = NULL;
 
     memset(&r->err, 0, sizeof(r->err));
     vlm_read_free(&r->read);
 
-    return vlm_reader_run(&r->reader, &r->err);
+    return vlm_reader_run(&plain, &r->err);
 }
 
 
@@ -151,6 +152,7 @@ vlm_reading_run(reading_t *r, err_t *err)
     memset(&r->err, 0, sizeof(r->err));
     memset(&r->ocr, 0, sizeof(r->ocr));
     memset(&r->denied, 0, sizeof(r->denied));
+    memset(&r->read, 0, sizeof(r->read));
 
     r->rc = read_file(r);
 

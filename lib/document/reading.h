@@ -10,7 +10,8 @@
 #include "document/reader.h"
 #include "store/documents.h"
 
-/* Set by the caller: the first three.  Of reader, fd, frame, denied and data are set here. */
+/* Set by the caller: the first three.  Of reader, fd, frame, denied and data are set here; data is
+   the reading, for stop(). */
 typedef struct {
     vlm_store_t     *store;
     vlm_reader_t     reader;
@@ -24,7 +25,7 @@ typedef struct {
     vlm_err_t        ocr;                  /* why it was read without OCR */
     vlm_err_t        denied;               /* files that vlm-pdf tried to open */
 
-    vlm_read_t       read;
+    vlm_read_t       read;                 /* while it is read */
     uint64_t         told;                 /* us, when its progress was committed */
 } vlm_reading_t;
 

@@ -1,54 +1,28 @@
-/*
- * After its reading the store has a document's pages, or the reason that there are none.  The
- * program is its own vlm-pdf: started as one, it plays the part whose name is its input file.
- */
+/* After its reading the store has a document's pages, or the reason that there are none. */
 
 #define _GNU_SOURCE
 
 #include "document/reading.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <sys/wait.h>
 
+#include "document/reader_fixture.h"
 #include "store/documents_fixture.h"
 #include "store/store_fixture.h"
 
 
 /* ---- vlm-pdf ------------------------------------------------------------------------------ */
 
-static void
-say(vlm_frame_kind_t kind, const void *body, uint32_t bytes)
-{
-    char  head[VLM_FRAME_HEAD];
-
-    vlm_frame_write_head(head, kind, bytes);
-
-    if (write(1, head, sizeof(head)) < 0 || write(1, body, bytes) < 0) {
-        _exit(1);
-    }
-}
-
-
-static int
-complain(const char *text)
-{
-    say(VLM_FRAME_ERROR, text, (uint32_t) strlen(text));
-
-    return 1;
-}
-
-
 /* Pages, or another end as the part asks. */
 static int
 helper(int argc, char **argv)
 {
-    int                  i;
-    char                 part[32] = "";
-    const uint32_t       info[2] = { 2, 2 }, two = 2;
-    vlm_pdf_page_head_t  page = { .width = 612, .height = 792 };
+    int             i;
+    char            part[PART];
+    uint32_t        page;
+    const uint32_t  info[2] = { 2, 2 }, two = 2;
 
-    if (pread(0, part, sizeof(part) - 1, 0) <= 0 || strcmp(part, "killed") == 0) {
+    if (read_part(part) != 0 || strcmp(part, "killed") == 0) {
         return 0;
     }
 
@@ -68,8 +42,8 @@ helper(int argc, char **argv)
 
     say(VLM_FRAME_INFO, info, sizeof(info));
 
-    for (page.number = 1; page.number <= 2; page.number++) {
-        say(VLM_FRAME_PAGE, &page, sizeof(page));
+    for (page = 1; page <= 2; page++) {
+        say_page(page);
 
         if (strcmp(part, "wait") == 0) {
             return poll(&(struct pollfd) { .fd = 1 }, 1, -1) != 1;
@@ -106,14 +80,12 @@ reading_of(store_t *st)
 static void
 read_next(vlm_reading_t *r, doc_t *doc)
 {
-    int    status;
     err_t  err;
 
     assert_int_equal(vlm_document_take(r->store, &r->doc, NULL), OK);
     assert_int_equal(vlm_reading_run(r, &err), OK);
     assert_int_equal(vlm_document_get(r->store, NULL, S(r->doc.id), doc, NULL), OK);
-
-    while (waitpid(-1, &status, 0) > 0 || errno == EINTR) { }
+    wait_for_all();
 }
 
 
@@ -122,6 +94,10 @@ a_document_has_its_pages(void **state)
 {
     doc_t          doc;
     vlm_reading_t  r = reading_of(*state);
+
+    /* the caller sets no more than reading_of() does */
+
+    memset(&r.read, 0xff, sizeof(r.read));
 
     assert_int_equal(add(*state, "s", "whole", "a.pdf", 0, &doc, NULL), OK);
     read_next(&r, &doc);
@@ -208,6 +184,7 @@ without_ocrs_language_a_document_is_read_without_ocr(void **state)
     assert_int_equal(r.pages, 2);
     assert_int_equal(r.err.code, VLM_OK);
     assert_string_equal(r.ocr.text, VLM_PDF_OCR_ERROR "no such language");
+    assert_string_equal(r.reader.languages, "xyz");
 }
 
 
