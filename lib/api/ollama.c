@@ -16,7 +16,10 @@ vlm_ollama_add_time(vlm_json_out_t *w, const char *key, time_t sec, unsigned ms)
 {
     struct tm  tm;
 
-    (void) gmtime_r(&sec, &tm);
+    if (gmtime_r(&sec, &tm) == NULL || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900) {
+        vlm_json_add_string(w, key, NULL);
+        return;
+    }
 
     vlm_json_add_format(w, key, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ", tm.tm_year + 1900,
                         tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, ms);

@@ -36,7 +36,7 @@ void vlm_ollama_put_loaded(vlm_json_out_t *w, const vlm_ollama_model_t *m, uint6
 /* The answer of /api/show, of the model or of an adapter of it. */
 void vlm_ollama_show(vlm_json_out_t *w, const vlm_ollama_model_t *m, int adapter);
 
-/* Adds 2025-11-27T22:45:20.161Z. */
+/* Adds 2025-11-27T22:45:20.161Z; null for a year without four digits, as a file's time may have. */
 void vlm_ollama_add_time(vlm_json_out_t *w, const char *key, time_t sec, unsigned ms);
 
 #endif

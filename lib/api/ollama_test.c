@@ -152,6 +152,47 @@ a_loaded_model_stays_for_a_hundred_years(void **state)
 
 
 static void
+a_time_has_four_digits_of_a_year_or_is_null(void **state)
+{
+    size_t           i;
+    vlm_json_t      *j;
+    vlm_json_out_t   w;
+
+    static const struct {
+        time_t       sec;
+        const char  *text;
+    } times[] = {
+        { 0, "1970-01-01T00:00:00.007Z" },
+        { -62167219200, "0000-01-01T00:00:00.007Z" },
+        { 253402300799, "9999-12-31T23:59:59.007Z" },
+        { 253402300800, NULL },
+        { -62167219201, NULL },
+        { INT64_MAX, NULL },
+        { INT64_MIN, NULL }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        vlm_json_init(&w, 4096);
+        vlm_json_open(&w, '{');
+        vlm_ollama_add_time(&w, "t", times[i].sec, 7);
+        vlm_json_shut(&w, '}');
+        j = done(&w);
+
+        if (times[i].text != NULL) {
+            assert_string_equal(text(j, "t"), times[i].text);
+
+        } else {
+            assert_true(vlm_json_is_null(vlm_json_get(j, "t")));
+        }
+
+        vlm_json_free(j);
+    }
+}
+
+
+static void
 show_has_the_template_and_what_the_model_can(void **state)
 {
     vlm_json_t          *j;
@@ -202,6 +243,7 @@ main(void)
         cmocka_unit_test(a_tag_names_the_model_and_its_size),
         cmocka_unit_test(a_digest_tells_checkpoints_and_adapters_apart),
         cmocka_unit_test(a_loaded_model_stays_for_a_hundred_years),
+        cmocka_unit_test(a_time_has_four_digits_of_a_year_or_is_null),
         cmocka_unit_test(show_has_the_template_and_what_the_model_can),
     };
 
