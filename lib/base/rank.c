@@ -69,12 +69,13 @@ vlm_rank_write(const vlm_rank_t *rank, char text[VLM_RANK_TEXT])
 void
 vlm_rank_read(vlm_rank_t *rank, const char *text)
 {
-    int       n, priority;
+    int       n;
     char      salt[2 * VLM_RANK_SALT + 1];
     size_t    i;
+    int64_t   priority;
     uint64_t  key;
 
-    n = sscanf(text, "%d %16" SCNx64 " %40[0-9a-f]", &priority, &key, salt);
+    n = sscanf(text, "%" SCNd64 " %16" SCNx64 " %40[0-9a-f]", &priority, &key, salt);
 
     if (n < 2) {
         return;
@@ -83,7 +84,7 @@ vlm_rank_read(vlm_rank_t *rank, const char *text)
     rank->key = key;
 
     if (priority >= -VLM_RANK_PRIORITY && priority <= VLM_RANK_PRIORITY) {
-        rank->priority = priority;
+        rank->priority = (int) priority;
     }
 
     if (n < 3 || strlen(salt) != 2 * VLM_RANK_SALT) {

@@ -14,7 +14,7 @@
 #define VLM_RANK_TEXT      (4 + 17 + 2 * VLM_RANK_SALT + 1)    /* with a zero */
 
 typedef struct {
-    int       priority;
+    int       priority;                /* -VLM_RANK_PRIORITY to VLM_RANK_PRIORITY */
     int       salted;                  /* it has a salt */
     uint64_t  key;                     /* of its client; 0: there is none */
     uint8_t   salt[VLM_RANK_SALT];

@@ -119,6 +119,8 @@ another_text_is_left_out(void **state)
     }
 
     vlm_rank_read(&read, "99 0 abcd");
+    vlm_rank_read(&read, "-99999999999999999999 0 -");
+    vlm_rank_read(&read, "4294967295 0 -");
 
     assert_int_equal(read.priority, 0);
     assert_true(read.key == 0);
