@@ -18,7 +18,7 @@ typedef struct {
     uint64_t  requests;                /* since it was first listed */
 } vlm_adapter_entry_t;
 
-/* The entry with this name, listed or not; or NULL. */
+/* The entry with this name, listed or not; or NULL.  The name "" is that of a free entry. */
 vlm_adapter_entry_t *vlm_adapters_find(vlm_adapter_entry_t *list, size_t n, const char *name);
 
 /* No adapter is listed any more; lists one, if there is room for it. */

@@ -59,6 +59,7 @@ void vlm_metrics_info(vlm_metrics_t *m, const char *name, const char *help,
 /* Counts a time in ms; any thread of any process. */
 void vlm_histogram_add(vlm_histogram_t *h, uint64_t ms);
 
+/* Such times as a metric, whose buckets, count and sum are in seconds; in JSON without buckets. */
 void vlm_metrics_histogram(vlm_metrics_t *m, const char *name, const char *help,
                            const vlm_histogram_t *h);
 
