@@ -5,12 +5,12 @@ package Fleet;
 # The nodes have one directory as their store, whose lock files take the engines' names, which
 # differ therefore; or a Redis.
 #
-# The Redis has the settings that docs/scale.md names.  With networks of their own the nodes have the addresses of conf/scale-out.conf, and the front's side
-# has the settings that docs/scale.md gives to its kernel.  The program is then in a network apart from
-# the machine's, by alone(), which a program calls first.
+# The Redis has the settings that docs/scale.md names.  With networks of their own the nodes have the
+# addresses of conf/scale-out.conf, and the front's side has the settings that docs/scale.md gives to its
+# kernel.  The program is then in a network apart from the machine's, by alone(), which it calls first.
 #
 #     my $f = Fleet->new(name => 'scale', nodes => 3, engine => 'slots 1;')->start;
-#     $f->front->get('/api/tasks');
+#     my ($r, $nodes) = $f->ended($f->begin('/api/tasks'));
 #     $f->list(1, '2 down')->reload;
 
 use strict;
@@ -38,7 +38,7 @@ my $redis;                              # the process
 sub new {
     my ($class, %conf) = @_;
 
-    my $self = bless { nodes => 3, engine => '', model => "$ROOT/demo/model", affinity => 1, %conf }, $class;
+    my $self = bless { nodes => 3, engine => '', model => "$ROOT/demo/model", affinity => 1, tag => 'a', %conf }, $class;
 
     $self->{front} = VLM->new(name => "$self->{name}-front");
     $self->{members} = [map { VLM->new(name => "$self->{name}-node-$_") } 1 .. $self->{nodes}];
@@ -301,6 +301,38 @@ sub reload {
     }) or die "the front does not reload\n";
 
     return $self;
+}
+
+
+# ---- requests ------------------------------------------------------------------------
+
+# Sends the front a request with a tag of its own in its query; returns it, begun.
+sub begin {
+    my ($self, $path, $body, %headers) = @_;
+
+    my $tag = ++$self->{tag};
+    my $r = $self->front->begin($body ? 'POST' : 'GET', "$path?$tag", $body, \%headers);
+    $r->{tag} = $tag;
+
+    return $r;
+}
+
+
+# Returns the response, the nodes that had the request, and their statuses.
+sub ended {
+    my ($self, $request) = @_;
+
+    my $r = $request->end;
+
+    return ($r, $self->took($request->{tag}));
+}
+
+
+# The node of a session, by a request that asks the model nothing.
+sub home {
+    my ($self, $session) = @_;
+
+    return ($self->ended($self->begin("/api/history/$session")))[1];
 }
 
 

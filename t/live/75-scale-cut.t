@@ -17,47 +17,25 @@ plan skip_all => $why if $why;
 my $f = Fleet->new(name => 'scale-cut', redis => 1, networks => 1, fail_timeout => '1s',
                    VLM::slow(engine => 'slots 1; queue 2 timeout=1h;'));
 my $front = $f->start->front;
-my $tag = 'a';
-
-# Sends a request with a tag of its own in its query; returns it, begun.
-sub begin {
-    my ($path, $body, %headers) = @_;
-
-    my $r = $front->begin($body ? 'POST' : 'GET', "$path?" . ++$tag, $body, \%headers);
-    $r->{tag} = $tag;
-
-    return $r;
-}
-
-# Returns the response, and the nodes that had the request.
-sub ended {
-    my ($request) = @_;
-
-    my $r = $request->end;
-
-    return ($r, ($f->took($request->{tag}))[0]);
-}
 
 sub question {
     my ($session, $text, $tokens, %headers) = @_;
 
-    return begin('/api/chat', VLM::chat_body($session, $text, text_only => JSON::PP::true, max_tokens => $tokens), %headers);
+    return $f->begin('/api/chat', VLM::chat_body($session, $text, text_only => JSON::PP::true, max_tokens => $tokens), %headers);
 }
 
-sub home { (ended(begin("/api/history/$_[0]")))[1] }
-
 sub questions {
-    my ($r) = ended(begin("/api/history/$_[0]"));
+    my ($r) = $f->ended($f->begin("/api/history/$_[0]"));
 
     return join ' ', map { $_->{content} } grep { $_->{role} eq 'user' } @{ ref $r->{json} eq 'ARRAY' ? $r->{json} : [] };
 }
 
-my @at = grep { home($_) eq '1' } map { "s$_" } 1 .. 60;
-cmp_ok(scalar @at, '>=', 3, 'sessions are at the first node') or BAIL_OUT('none is');
+my @at = grep { $f->home($_) eq '1' } map { "s$_" } 1 .. 60;
+cmp_ok(scalar @at, '>=', 3, 'sessions are at the first node') or die "too few are\n";
 my ($cut, $keyed, $other) = @at;
 
 for ($cut, $keyed, $other) {
-    my ($r, $nodes) = ended(question($_, 'one', 1));
+    my ($r, $nodes) = $f->ended(question($_, 'one', 1));
     is("$r->{code} $nodes", '200 1', "session $_ begins there");
 }
 
@@ -72,7 +50,7 @@ $f->cut(1);
 ok(VLM::wait_for(sub { !$f->node(1)->listening }), 'the node cannot be reached');
 
 for my $text (qw(two three)) {
-    my ($r, $nodes) = ended(question($other, $text, 1));
+    my ($r, $nodes) = $f->ended(question($other, $text, 1));
 
     is($r->{code}, 200, "session $other goes on") or diag($r->{raw});
     like($nodes, qr/^(?:1 )*[23]$/, 'at another node');
@@ -80,16 +58,16 @@ for my $text (qw(two three)) {
 
 is(questions($other), 'one two three', 'with its turns in order');
 
-my ($r, $nodes) = ended($with);
+my ($r, $nodes) = $f->ended($with);
 is($r->{code}, 200, 'the question with a key is answered') or diag($r->{raw});
 like($nodes, qr/^(?:1 )+[23]$/, 'by another node');
 cmp_ok($r->{seconds}, '<', 100, 'when the front\'s kernel has missed the node, before a time of nginx passes');
 
-($r, $nodes) = ended($without);
+($r, $nodes) = $f->ended($without);
 is("$r->{code} $nodes", '502 1', 'the one without is not repeated');
 is($r->{json}{error}, 'The node ended during this request', 'its client is told why');
 
-($r, $nodes) = ended(question($cut, 'three', 1));
+($r, $nodes) = $f->ended(question($cut, 'three', 1));
 is($r->{code}, 200, 'its session goes on') or diag($r->{raw});
 is(questions($cut), 'one three', 'without it');
 
@@ -97,13 +75,13 @@ is(questions($cut), 'one three', 'without it');
 
 $f->rejoin(1);
 
-ok(VLM::wait_for(sub { home($other) eq '1' }), 'the node has its sessions again');
+ok(VLM::wait_for(sub { $f->home($other) eq '1' }), 'the node has its sessions again');
 ok($f->node(1)->busy(0, 0), 'and leaves the questions of before');
 
 my %want = ($cut => 'one three four', $keyed => 'one two four', $other => 'one two three four');
 
 for ($cut, $keyed, $other) {
-    my ($r, $nodes) = ended(question($_, 'four', 1));
+    my ($r, $nodes) = $f->ended(question($_, 'four', 1));
 
     is("$r->{code} $nodes", '200 1', "session $_ goes on there") or diag($r->{raw});
     is(questions($_), $want{$_}, 'each turn is stored once, in order');

@@ -40,35 +40,14 @@ is($nodes_own, $passed =~ s/\|health//r, 'a node has the paths of conf/full.conf
 
 my $f = Fleet->new(name => 'scale', fail_timeout => '1s', VLM::slow(engine => 'slots 1; queue 1 timeout=1h;'));
 my $front = $f->start->front;
-my $tag = 'a';
-
-# Sends a request with a tag of its own in its query; returns it, begun.
-sub begin {
-    my ($path, $body, %headers) = @_;
-
-    my $r = $front->begin($body ? 'POST' : 'GET', "$path?" . ++$tag, $body, \%headers);
-    $r->{tag} = $tag;
-
-    return $r;
-}
-
-# Returns the response, and the nodes that had the request.
-sub ended {
-    my ($request) = @_;
-
-    my $r = $request->end;
-    my ($nodes, $said) = $f->took($request->{tag});
-
-    return ($r, $nodes, $said);
-}
 
 sub question {
     my ($session, %more) = @_;
 
     my $key = delete $more{key};
 
-    return begin('/api/chat', VLM::chat_body($session, 'count', text_only => JSON::PP::true, max_tokens => 1, %more),
-                 $key ? ('Idempotency-Key' => $key) : ());
+    return $f->begin('/api/chat', VLM::chat_body($session, 'count', text_only => JSON::PP::true, max_tokens => 1, %more),
+                     $key ? ('Idempotency-Key' => $key) : ());
 }
 
 sub messages {
@@ -77,18 +56,15 @@ sub messages {
     my @roles = ('system', map { $_ % 2 ? 'user' : 'assistant' } 1 .. $#texts);
     my @messages = map { { role => $roles[$_], content => $texts[$_] } } 0 .. $#texts;
 
-    return begin($path, { messages => \@messages, max_tokens => 1, options => { num_predict => 1 },
-                          stream => JSON::PP::false, $key ? (prompt_cache_key => $key) : () });
+    return $f->begin($path, { messages => \@messages, max_tokens => 1, options => { num_predict => 1 },
+                              stream => JSON::PP::false, $key ? (prompt_cache_key => $key) : () });
 }
-
-# The node of a session, by a request that asks nothing.
-sub home { (ended(begin("/api/history/$_[0]")))[1] }
 
 # Each node's sessions.
 my %at;
 
 for my $n (1 .. 200) {
-    push @{ $at{home("s$n")} }, "s$n";
+    push @{ $at{$f->home("s$n")} }, "s$n";
     last if 3 == grep { @{ $at{$_} || [] } >= 4 } 1 .. 3;
 }
 
@@ -98,17 +74,17 @@ is(join(' ', sort keys %at), '1 2 3', 'sessions are at all nodes');
 # ---- affinity ------------------------------------------------------------------
 
 for my $n (1 .. 3) {
-    my ($r, $nodes) = ended(question($at{$n}[0]));
+    my ($r, $nodes) = $f->ended(question($at{$n}[0]));
     is("$r->{code} $nodes", "200 $n", "node $n: a question goes where the session's history is");
 
-    ($r, $nodes) = ended(begin('/api/chat', VLM::chat_body($at{$n}[0], 'x' x 300_000, text_only => JSON::PP::true),
-                               'X-Session-Id' => $at{$n}[0]));
+    ($r, $nodes) = $f->ended($f->begin('/api/chat', VLM::chat_body($at{$n}[0], 'x' x 300_000, text_only => JSON::PP::true),
+                                       'X-Session-Id' => $at{$n}[0]));
     is("$r->{code} $nodes", "400 $n", 'so does a body that is not in memory, by the header');
 }
 
-my ($turn) = ended(question($at{1}[0]));
+my ($turn) = $f->ended(question($at{1}[0]));
 is($turn->{json}{turn_number}, 4, 'the session goes on');
-is(scalar @{ (ended(begin("/api/history/$at{1}[0]")))[0]{json} }, 4, 'its history has all of it');
+is(scalar @{ ($f->ended($f->begin("/api/history/$at{1}[0]")))[0]{json} }, 4, 'its history has all of it');
 
 my %seen;
 
@@ -117,8 +93,8 @@ for my $path ('/v1/chat/completions', '/api/chat') {
 
     for my $n (1 .. 8) {
         my @talk = ('You are terse.', "question $n {");
-        my ($r, $first) = ended(messages($path, undef, @talk));
-        my ($again, $second) = ended(messages($path, undef, @talk, 'an answer', 'and then?'));
+        my ($r, $first) = $f->ended(messages($path, undef, @talk));
+        my ($again, $second) = $f->ended(messages($path, undef, @talk, 'an answer', 'and then?'));
 
         $odd++ unless $first eq $second && $r->{code} == 200 && $again->{code} == 200;
         $seen{$path}{$first}++;
@@ -128,11 +104,11 @@ for my $path ('/v1/chat/completions', '/api/chat') {
     cmp_ok(scalar keys %{ $seen{$path} }, '>', 1, 'conversations with one system message are spread');
 }
 
-my %keyed = map { ((ended(messages('/v1/chat/completions', 'robot 7', 'Be terse.', "q $_")))[1] => 1) } 1 .. 6;
+my %keyed = map { (($f->ended(messages('/v1/chat/completions', 'robot 7', 'Be terse.', "q $_")))[1] => 1) } 1 .. 6;
 is(scalar keys %keyed, 1, 'prompt_cache_key keeps prompts together');
 
 my %taken;
-$taken{(ended(begin('/api/tasks')))[1]}++ for 1 .. 6;
+$taken{($f->ended($f->begin('/api/tasks')))[1]}++ for 1 .. 6;
 is(join(' ', map { "$_:$taken{$_}" } sort keys %taken), '1:2 2:2 3:2', 'the rest is spread evenly');
 
 
@@ -152,12 +128,12 @@ sub occupy {
 }
 
 my @begun = occupy(1, @{ $at{1} });
-my ($r, $nodes, $said) = ended(question($at{1}[2]));
+my ($r, $nodes, $said) = $f->ended(question($at{1}[2]));
 is($r->{code}, 200, 'a full node is passed over');
 like("$nodes: $said", qr/^1 [23]: 429 200$/, 'after its refusal, which came before the question was begun');
 
 push @begun, map { occupy($_, @{ $at{$_} }) } 2, 3;
-($r, $nodes, $said) = ended(question($at{2}[2]));
+($r, $nodes, $said) = $f->ended(question($at{2}[2]));
 is($r->{code}, 429, 'if all are full, the client is refused');
 is(join(' ', sort split ' ', $nodes), '1 2 3', 'after all were asked');
 like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'Retry-After is the node\'s');
@@ -174,11 +150,11 @@ open my $lock, '>', $f->store . '/node3.lock' or die;
 flock $lock, LOCK_EX or die;
 $f->node(3)->start;
 
-($r, $nodes, $said) = ended(question($at{3}[0]));
+($r, $nodes, $said) = $f->ended(question($at{3}[0]));
 is($r->{code}, 200, 'a node that loads is passed over') or diag($r->{raw});
 like("$nodes: $said", qr/^3 [12]: 429 200$/, 'after its refusal');
 
-my @codes = map { (ended(begin('/api/tasks')))[0]{code} } 1 .. 6;
+my @codes = map { ($f->ended($f->begin('/api/tasks')))[0]{code} } 1 .. 6;
 is("@codes", '200 200 200 200 200 200', 'by other requests, too');
 
 $r = $f->node(3)->begin('POST', '/v1/chat/completions', {})->end;
@@ -187,12 +163,12 @@ is($f->node(3)->get('/health/live')->{code}, 200, 'and is alive');
 
 close $lock;
 Fleet::wait_ready($f->node(3));
-ok(VLM::wait_for(sub { home($at{3}[0]) eq '3' }), 'its sessions come back to it');
+ok(VLM::wait_for(sub { $f->home($at{3}[0]) eq '3' }), 'its sessions come back to it');
 
 
 # ---- streams ----------------------------------------------------------------------
 
-my $stream = begin('/v1/chat/completions', { stream => JSON::PP::true, messages => [{ role => 'user', content => 'count' }] });
+my $stream = $f->begin('/v1/chat/completions', { stream => JSON::PP::true, messages => [{ role => 'user', content => 'count' }] });
 
 ok(VLM::wait_for(sub { $stream->more(1); 3 <= (() = $stream->{raw} =~ /"content":"[^"]/g) }),
    'events of a stream come while it goes on') or diag($stream->{raw});
@@ -222,34 +198,34 @@ killed($f->node(1));
 my $odd = 0;
 
 ok(VLM::wait_for(sub {
-    my ($r, $nodes) = ended(question($at{1}[0]));
+    my ($r, $nodes) = $f->ended(question($at{1}[0]));
     $odd++ unless $r->{code} == 200 && $nodes =~ /^(?:1 )*[23]$/;
     return $nodes =~ /^1 /;
 }), 'a question to which its node refuses the connection goes to another');
 is($odd, 0, 'all are answered');
 
-($r, $nodes) = ended($with);
+($r, $nodes) = $f->ended($with);
 is($r->{code}, 200, 'the one with a key is answered') or diag($r->{raw});
 like($nodes, qr/^1 [23]$/, 'by another node');
 
-my @history = @{ (ended(begin("/api/history/$at{1}[1]")))[0]{json} };
+my @history = @{ ($f->ended($f->begin("/api/history/$at{1}[1]")))[0]{json} };
 is(join(' ', map { $_->{role} } @history[-2, -1]), 'user assistant', 'its turn is stored');
 
-($r, $nodes) = ended($without);
+($r, $nodes) = $f->ended($without);
 is("$r->{code} $nodes", '502 1', 'the one without is not repeated');
 is($r->{json}{error}, 'The node ended during this request', 'its client is told why');
 
-is((ended(question($at{1}[0])))[0]{json}{turn_number} > 2 ? 1 : 0, 1, 'other nodes know its sessions');
+is(($f->ended(question($at{1}[0])))[0]{json}{turn_number} > 2 ? 1 : 0, 1, 'other nodes know its sessions');
 
 $f->node(1)->start;
 Fleet::wait_ready($f->node(1));
-ok(VLM::wait_for(sub { home($at{1}[0]) eq '1' }), 'its sessions come back to it');
+ok(VLM::wait_for(sub { $f->home($at{1}[0]) eq '1' }), 'its sessions come back to it');
 
 
 # ---- a node that is drained, removed, added -------------------------------------------
 
-my $last = begin('/v1/chat/completions', { stream => JSON::PP::true, max_tokens => 40, prompt_cache_key => $at{2}[0],
-                                           messages => [{ role => 'user', content => 'count' }] });
+my $last = $f->begin('/v1/chat/completions', { stream => JSON::PP::true, max_tokens => 40, prompt_cache_key => $at{2}[0],
+                                               messages => [{ role => 'user', content => 'count' }] });
 ok($f->node(2)->busy(1, 0), 'node 2 answers a stream');
 
 my @commands = $page =~ /^(sed -i .*)$/mg;
@@ -261,8 +237,8 @@ my ($reload, $ask) = reverse sort keys %rest;
 is(scalar keys %rest, 2, 'and two others, which are run here') or diag(join "\n", keys %rest);
 
 $f->command($down)->reload($reload);
-like(home($at{2}[0]), qr/^[13]$/, 'after the reload its sessions are elsewhere');
-($r, $nodes) = ended($last);
+like($f->home($at{2}[0]), qr/^[13]$/, 'after the reload its sessions are elsewhere');
+($r, $nodes) = $f->ended($last);
 like($r->{body}, qr/\[DONE\]\s*$/, 'the stream has its end');
 is($nodes, 2, 'of the drained node');
 
@@ -273,17 +249,17 @@ ok(VLM::wait_for(sub {
 }), 'which says that nothing runs and waits');
 
 $f->command($up)->reload($reload);
-is(home($at{2}[0]), 2, 'a drained node gets its sessions again');
+is($f->home($at{2}[0]), 2, 'a drained node gets its sessions again');
 
 $f->command($remove)->reload($reload);
 ok($f->node(2)->stop, 'a node that was removed stops');
-is(home($at{1}[0]) . home($at{3}[0]), '13', 'sessions of other nodes stay where they are');
-is((ended(question($at{2}[1])))[0]{code}, 200, 'those of the removed node are answered');
+is($f->home($at{1}[0]) . $f->home($at{3}[0]), '13', 'sessions of other nodes stay where they are');
+is(($f->ended(question($at{2}[1])))[0]{code}, 200, 'those of the removed node are answered');
 
 $f->node(2)->start;
 Fleet::wait_ready($f->node(2));
 $f->command($add =~ s/10\.0\.0\.4/10.0.0.2/r)->reload;
-is(join('', map { home($at{$_}[0]) } 1 .. 3), '123', 'a node that is added gets its sessions');
+is(join('', map { $f->home($at{$_}[0]) } 1 .. 3), '123', 'a node that is added gets its sessions');
 
 
 # ---- a store for each node ---------------------------------------------------------------
@@ -294,7 +270,7 @@ $f->command($by_client)->reload;
 is(scalar(() = $front->{conf} =~ /^ +hash \$by_client consistent;$/mg), 2, 'the command changes both lists');
 
 for my $n (1 .. 3) {
-    $own{(ended($_->()))[1]}++ for sub { begin('/api/tasks') }, sub { question($at{$n}[0]) };
+    $own{($f->ended($_->()))[1]}++ for sub { $f->begin('/api/tasks') }, sub { question($at{$n}[0]) };
 }
 
 is(scalar keys %own, 1, 'with it all requests of a client go to one node');
@@ -324,7 +300,7 @@ for (1 .. 10) {
 
 cmp_ok(scalar @open, '<', 10, 'its port takes no more connections');
 
-($r, $nodes) = ended(question($at{2}[0]));
+($r, $nodes) = $f->ended(question($at{2}[0]));
 is($r->{code}, 200, 'a question whose connection is not answered goes to another node');
 like($nodes, qr/^(?:2 )+[13]$/, 'after the one that does not answer');
 cmp_ok($r->{seconds}, '>', 1.5, 'which has its time');
