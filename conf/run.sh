@@ -66,7 +66,7 @@ case $mmproj in /*|'') ;; *) mmproj=$root/$mmproj ;; esac
 # every message, which these models' context has no room for.
 case $model in "$root"/demo/*) tools=ignore ;; esac
 
-# The name of the model whose adapters were first served by these requests.
+# Clients of the LoRA service, whose endpoint this demo serves, send this name.
 if [ "${model%/}" = "$root/demo/model-bloom" ]; then
     lora=${lora:-demo/adapters}
     alias="alias bigscience/bloomz-560m;"

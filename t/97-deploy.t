@@ -42,6 +42,13 @@ is(join(' ', grep { !$packaged{$_} && !m{^conf/(?:debian|container|systemd)$} } 
 ok($packaged{$_}, "$_ is in a package") for glob 'conf/systemd/*/*';
 is(join(' ', grep { !-e } sort keys %packaged), '', 'the packages list no file that is gone');
 
+{
+    my ($location) = VLM::slurp('conf/minimal.conf') =~ /^ *(location ~ .*)/m;
+
+    ok(index(VLM::slurp($_), $location // die) > 0, "$_ serves the paths of conf/minimal.conf")
+        for qw(conf/debian/sites-available/vlm conf/container/nginx.conf);
+}
+
 
 # ---- the Containerfile -------------------------------------------------------
 
