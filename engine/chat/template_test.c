@@ -178,7 +178,7 @@ tools_stand_in_the_system_message(void **state)
                              "<|im_start|>user\n<tool_call> is text here<|im_end|>\n"
                              "<|im_start|>assistant\n<tool_call>\n");
 
-        /* Twice in the template's words and in the tail, but not in what a client sent. */
+        /* The mark stands twice in the template and once in the tail; a client's text has none. */
 
         assert_true(mark < 0 || count_id(p, (uint32_t) mark) == 3);
         vlm_prompt_free(p);
@@ -444,7 +444,7 @@ pairs_of_frames_follow_each_other_in_time(void **state)
 }
 
 
-/* Python's f"{:.1f}" of the middle of each pair. */
+/* Each pair has the time of its middle, as Python's f"{:.1f}" writes it. */
 static void
 a_family_may_tell_the_time_of_frames_in_words(void **state)
 {
@@ -501,7 +501,7 @@ a_raw_prompt_has_nothing_but_its_parts(void **state)
 }
 
 
-/* On each way out the picture is still the caller's: it is freed here, once. */
+/* A picture of a refused prompt is still the caller's: the test frees it, once. */
 static void
 refuse(vlm_message_t *m, size_t n, vlm_code_t code, const char *words, const char *more)
 {
@@ -587,7 +587,7 @@ pictures_stay_with_the_caller_when_it_fails(void **state)
 }
 
 
-/* It would be freed twice. */
+/* A picture that stood there twice would be freed twice. */
 static void
 a_picture_stands_in_a_prompt_once(void **state)
 {

@@ -61,7 +61,7 @@ void vlm_doctor_gpu(vlm_doctor_t *d);
 void vlm_doctor_user(vlm_doctor_t *d);             /* user.c */
 void vlm_doctor_cache(vlm_doctor_t *d);            /* cache.c */
 
-/* A text file below root, at most bytes - 1 of it; "" and -1 if there is none. */
+/* Reads a text file below root, at most bytes - 1 of it; without one returns -1, and text is "". */
 int vlm_doctor_text(const vlm_doctor_t *d, const char *path, char *text, size_t bytes);
 
 /*

@@ -109,7 +109,7 @@ write_tensors(const char *path, const tensors_t *list)
 }
 
 
-/* A vlm_tensor_fn: those of tiny-a that the fixtures do not have. */
+/* A vlm_tensor_fn: adds the tensors of tiny-a that the fixtures do not have. */
 static int
 take_plain(void *data, const vlm_tensor_t *t, vlm_err_t *err)
 {
@@ -173,7 +173,7 @@ write_config(const char *dir, const char *quant)
 }
 
 
-/* A model's directory, but for OTHER. */
+/* Makes a model's directory, without OTHER. */
 static void
 make_dir(const char *dir, const char *quant)
 {
@@ -524,7 +524,7 @@ every_form_answers_as_the_values_that_it_stands_for(void **state)
 }
 
 
-/* Those in the engine's own form, with values down to -128. */
+/* The two forms are the engine's own, with values down to -128. */
 static void
 every_set_of_operations_has_the_same_bits(void **state)
 {
@@ -605,7 +605,7 @@ the_cache_of_a_quantised_model_has_its_bits_and_follows_its_settings(void **stat
 
 
 static void
-one_line_of_the_log_says_what_the_files_had_lost(void **state)
+one_line_of_the_log_says_how_the_files_were_quantised(void **state)
 {
     char    dir[128], reference[128];
     size_t  i;
@@ -646,7 +646,7 @@ main(int argc, char **argv)
         cmocka_unit_test(every_form_answers_as_the_values_that_it_stands_for),
         cmocka_unit_test(every_set_of_operations_has_the_same_bits),
         cmocka_unit_test(the_cache_of_a_quantised_model_has_its_bits_and_follows_its_settings),
-        cmocka_unit_test(one_line_of_the_log_says_what_the_files_had_lost)
+        cmocka_unit_test(one_line_of_the_log_says_how_the_files_were_quantised)
     };
 
     table = argc > 1 && strcmp(argv[1], "--table") == 0 ? stdout : NULL;

@@ -5,7 +5,10 @@
 #include <math.h>
 
 
-/* In thousandths; y is 1 or 0 for a number that was measured, or not.  NAN is written as null. */
+/*
+ * Writes x / y, rounded to thousandths, or null if y is 0.  For a plain number y is 1 if it was
+ * measured, and else 0.
+ */
 static void
 ratio(vlm_json_out_t *w, const char *key, double x, double y)
 {

@@ -1,7 +1,7 @@
 /*
  * linear for AVX2 with FMA.
  *
- * The same panels of 64 weight rows as AVX-512's; int8 stays signed.  Several activation rows are
+ * Panels are those of AVX-512, of 64 weight rows; int8 stays signed.  Several activation rows are
  * multiplied in 16 bits: weights are widened once for a tile of rows, and the tile's rows once for
  * a piece of a panel.  One row is bound by memory, and needs fewer instructions with vpmaddubsw,
  * which multiplies unsigned by signed and saturates at 16 bits: |w| times x with w's sign stays
@@ -237,7 +237,7 @@ multiply_one(const vlm_linear_args_t *a, const int8_t *panel, int panels, float 
 }
 
 
-/* As instructions, because compilers move sums to memory for want of a register. */
+/* The products are instructions, because compilers move sums to memory for want of a register. */
 static inline __m256i
 dot_step(__m256i sum, __m256i w, __m256i x)
 {
@@ -342,7 +342,7 @@ widen(const int8_t *q, size_t values, uint32_t n, uint32_t rows, int16_t x[][VLM
 
 /* ---- int4 ---------------------------------------------------------------- */
 
-/* Byte g of each four as two of 16 bits; and as four. */
+/* take_step() widens byte g of each four to two numbers of 16 bits; take_base() repeats it. */
 static inline __m256i
 take_step(__m256i steps, uint32_t g)
 {
@@ -434,8 +434,8 @@ take_piece(few_t *f, const int8_t *q, size_t values, const float *s, size_t piec
 
 
 /*
- * Adds the products of 8 rows of unsigned weights with four values of x, in pairs of 16 bits.  As
- * instructions, because compilers keep the products of several steps in memory and add them later.
+ * Adds the products of 8 rows of unsigned weights with four values of x, in pairs of 16 bits.  They
+ * are instructions, because compilers keep products of several steps in memory and add them later.
  */
 static inline __m256i
 add_pairs(__m256i sum, __m256i w, const int8_t *x)

@@ -145,7 +145,7 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 }
 
 
-/* also that of a load or an unload, which has no text */
+/* writes the last object, also of a load or an unload, which has no text */
 
 void
 ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)

@@ -1,7 +1,7 @@
 
 /*
- * Ollama's POST /api/embed, and /api/embeddings, which preceded it: of one
- * "prompt", with another answer.
+ * Ollama's POST /api/embed, and /api/embeddings, which preceded it: that takes
+ * one "prompt", and its answer has another form.
  */
 
 
@@ -9,7 +9,7 @@
 #include "../embed.h"
 
 
-/* without an input the model is only loaded, which it is */
+/* a request without an input asks to load the model, which is loaded already */
 
 static void
 ngx_http_vlm_ollama_embed_fields(ngx_http_vlm_ctx_t *ctx,
@@ -99,7 +99,7 @@ ngx_http_vlm_ollama_embed_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
-/* "store" has the vectors written in a thread */
+/* .store writes the vectors, in a thread */
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embed = {
     .fields = ngx_http_vlm_ollama_embed_fields,
@@ -111,7 +111,7 @@ const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embed = {
 };
 
 
-/* becomes the other one when its fields are read */
+/* the dialect above takes its place when the fields are read */
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embeddings = {
     .fields = ngx_http_vlm_ollama_embed_fields
