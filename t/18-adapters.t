@@ -15,7 +15,8 @@ system("rm -rf $Dir && mkdir -p $Dir && cp -r t/fidelity/lora/lora-a-list $Dir/t
        . " && cp -r t/fidelity/lora/lora-a-attention $Dir/text") == 0 or die "no adapters in $Dir";
 
 our $Fixed = $Http =~ s/\$TEST_NGINX_MODEL;/$Model;\n        weights f32;\n        lora $Dir rank=4;/r;
-our $Open = $Http =~ s/\$TEST_NGINX_MODEL;/$Model;\n        weights f32;\n        lora $Dir rank=4 max=2 load=on;/r;
+# A slash behind the directory is no name.
+our $Open = $Fixed =~ s{lora $Dir rank=4;}{lora $Dir/ rank=4 max=2 load=on;}r;
 our $Paths = $Config =~ s/\(api\|/(lora-adapters|adapter|api|/r =~ s/result\)\//result)/r;
 
 add_block_preprocessor(sub {

@@ -275,7 +275,7 @@ ngx_http_vlm_adapter_allowed(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 const char *
 ngx_http_vlm_adapter_dir(ngx_http_vlm_engine_t *eng, const char *path)
 {
-    size_t       n;
+    size_t       n, len;
     const char  *last, *lora, *name;
 
     last = strrchr(path, '/');
@@ -286,11 +286,10 @@ ngx_http_vlm_adapter_dir(ngx_http_vlm_engine_t *eng, const char *path)
 
     n = last - path;
     lora = eng->conf.vlm.lora;
-    name = strrchr(lora, '/');
-    name = name ? name + 1 : lora;
+    name = vlm_file_name(lora, &len);
 
-    return (strlen(lora) == n && strncmp(path, lora, n) == 0)
-           || (strlen(name) == n && strncmp(path, name, n) == 0)
+    return (n == len && strncmp(path, name, n) == 0)
+           || (n == (size_t) (name - lora) + len && strncmp(path, lora, n) == 0)
            ? last + 1 : NULL;
 }
 
