@@ -7,8 +7,8 @@
 
 #include "base/utf8.h"
 
-#define PIECE  160                     /* bytes of a token in the form "bytes:", which has four
-                                          characters for each */
+#define PIECE  160                     /* bytes of a token that are shown in the arrays; the form
+                                          "bytes:" has four characters for each */
 #define NAME   (4 * PIECE + 8)
 
 
@@ -82,21 +82,22 @@ vlm_logprobs_objects(vlm_json_out_t *w, const char *key, const vlm_token_t *t, s
 static void
 name_of(char name[NAME], uint32_t id, const vlm_pieces_t *pieces)
 {
-    size_t       i, bytes, len;
+    size_t       i, bytes, shown, len;
     const char  *piece;
 
     piece = piece_of(pieces, id, &bytes);
-    bytes = bytes < PIECE ? bytes : PIECE;
+    shown = bytes < PIECE ? bytes : PIECE;
 
     if (vlm_utf8_whole(piece, bytes) == bytes && memchr(piece, '\0', bytes) == NULL) {
-        memcpy(name, piece, bytes);
-        name[bytes] = '\0';
+        shown = vlm_utf8_whole(piece, shown);
+        memcpy(name, piece, shown);
+        name[shown] = '\0';
         return;
     }
 
     len = (size_t) sprintf(name, "bytes:");
 
-    for (i = 0; i < bytes; i++) {
+    for (i = 0; i < shown; i++) {
         len += (size_t) sprintf(name + len, "\\x%02x", (unsigned char) piece[i]);
     }
 }

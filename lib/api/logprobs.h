@@ -25,7 +25,7 @@ void vlm_logprobs_objects(vlm_json_out_t *w, const char *key, const vlm_token_t 
                           int always, const vlm_pieces_t *pieces);
 
 /*
- * Adds the four arrays of n tokens.
+ * Adds the four arrays of n tokens.  Of a token of more than 160 bytes, the end is left out.
  *
  *   tops     1: the likeliest tokens beside each were asked for
  *   offset   characters of the tokens before these; gets those of these, too

@@ -148,6 +148,44 @@ a_long_token_is_cut(void **state)
 }
 
 
+/* A token of whole characters is text, wherever it is cut. */
+static void
+a_long_token_of_characters_is_cut_between_two(void **state)
+{
+    char            text[500], want[6 * 160 / 3 + 32];
+    size_t          i, offset = 0;
+    vlm_token_t     t = { .picked = { 0, 0.0f } };
+    vlm_pieces_t    one = { long_piece, text };
+    vlm_json_out_t  w;
+
+    (void) state;
+
+    for (i = 0; i < 498; i += 3) {
+        memcpy(text + i, "\xe2\x82\xac", 3);
+    }
+
+    memcpy(text + i, "ab", 2);
+
+    strcpy(want, "{\"tokens\":[\"");
+
+    for (i = 0; i < 160 / 3; i++) {
+        strcat(want, "\\u20ac");
+    }
+
+    strcat(want, "\"],");
+
+    vlm_json_init(&w, 65536);
+    vlm_json_open(&w, '{');
+    vlm_logprobs_arrays(&w, &t, 1, 0, &offset, &one);
+    vlm_json_shut(&w, '}');
+
+    assert_int_equal(vlm_json_done(&w), 0);
+    assert_memory_equal(w.data, want, strlen(want));
+    assert_int_equal(offset, 498 / 3 + 2);
+    vlm_json_release(&w);
+}
+
+
 int
 main(void)
 {
@@ -156,6 +194,7 @@ main(void)
         cmocka_unit_test(arrays_name_parts_of_characters),
         cmocka_unit_test(an_id_outside_the_vocabulary_is_empty),
         cmocka_unit_test(a_long_token_is_cut),
+        cmocka_unit_test(a_long_token_of_characters_is_cut_between_two),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
