@@ -45,8 +45,9 @@ typedef struct {
     const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512",
                                           "amx", "neon" or "i8mm"; NULL: the best that it runs */
     vlm_type_t   weights;              /* of vlm_weights_find() */
-    int          kv_int8;              /* 1: keys and values are int8, on the CPU; 0: bf16, or f32
-                                          as the weights are */
+    int          kv_int8;              /* 1: keys and values are int8, on the CPU; 0: f32 as the
+                                          weights are, int16 beside int8 and int4 weights on the
+                                          CPU, else bf16 */
     uint64_t     memory;               /* bytes that the plan may take; 0: no bound */
     uint64_t     encoder;              /* bytes of a text encoder beside the model (embedder.h) */
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
@@ -169,9 +170,9 @@ typedef struct {
 } vlm_picture_info_t;
 
 /*
- * A question: is a long piece of work still wanted?  The thread that does the work calls stop()
- * every few milliseconds, and stop() may read the clock for a deadline.  Once stop() returns 1, the
- * work ends with VLM_ECANCELLED.
+ * Tells whether a long piece of work should end.  The thread that does the work calls stop() every
+ * few milliseconds, and stop() may read the clock for a deadline.  Once stop() returns 1, the work
+ * ends with VLM_ECANCELLED.
  */
 typedef struct {
     int   (*stop)(void *data);
