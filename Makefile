@@ -25,7 +25,8 @@
 # make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)
 # make install     the module, the page and the command vlm, below DESTDIR
 # make test-nginx  the tests over HTTP with another nginx, from its sources: NGINX=DIR; SUITES="http live" for more
-# make deb         packages for this Debian, in build/deb
+# make nvcc        nvcc from PyPI, in build/nvcc, if there is none
+# make deb         packages for this Debian, in build/deb; one for GPUs, too, if there is nvcc
 # make test-install  builds, installs, asks, upgrades and purges them in fresh roots of Debian 12 and 13
 # make deps        installs missing Debian packages as root; else prints the command for it
 # make help        this list
@@ -436,9 +437,11 @@ nvcc:
 	    'not installed (NVIDIA: cuda-nvcc-13-0, cuda-cudart-dev-13-0) and not available from PyPI'; \
 	    exit 1; }
 
-build/nvcc/done: | deps-test
+# The wheels have their libraries in lib/; nvcc tells the linker to look for them in lib64/.
+build/nvcc/done: | deps-nvcc
 	python3 -m venv build/nvcc
 	build/nvcc/bin/pip install -q --disable-pip-version-check $(WHEELS)
+	cd build/nvcc/lib/python3*/site-packages/nvidia/cu13 && ln -sfn lib lib64
 	@touch $@
 
 # Kernels, whole models and servers run on the emulated device, without and with sanitizers.
@@ -549,6 +552,8 @@ deps-documents:
 	@$(DEPS) documents
 deps-ocr:
 	@$(DEPS) ocr
+deps-nvcc:
+	@$(DEPS) nvcc
 deps-fuzz:
 	@$(DEPS) fuzz
 deps-page:
@@ -573,7 +578,7 @@ clean:
         request-fuzz \
         fixtures checkpoints soak scale documents deps-documents deps-ocr pdf-tests \
         test-asan suites-asan fidelity fidelity-documents fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck deps-arm64 deps-deb deps-install deb test-install test-nginx test-arm64 test-compilers test-page test-clients test-outside test-tsan \
+        deps-page deps-memcheck deps-arm64 deps-nvcc deps-deb deps-install deb test-install test-nginx test-arm64 test-compilers test-page test-clients test-outside test-tsan \
         test-valgrind bench-documents bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs
