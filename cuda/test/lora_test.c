@@ -27,7 +27,7 @@
 #define ONE    BUILD "lora-cuda-one"   /* an adapter alone */
 #define SLOTS  9                       /* one more than rows of a kept step */
 
-/* Parts of matrices, the tower, the table, a tied head, a bias of B, and BLOOM. */
+/* Parts of matrices, the vision encoder, the table, a tied head, a bias of B, and BLOOM. */
 static const struct {
     const char  *name;
     vlm_type_t   weights;

@@ -1,6 +1,6 @@
 
 /*
- * The line of a session among servers that share a Redis: vlm_store_lease() in
+ * The queue of a session among servers that share a Redis: vlm_store_lease() in
  * store.h.  A request takes its place when its body was parsed, looks before
  * each prompt whether it is the first, and leaves when its turn is stored or
  * the request ends.  chain.c has the same for the requests of this server.
@@ -227,7 +227,7 @@ ngx_http_vlm_lease_enter(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a place that was lost is taken again, at the end of the line */
+/* a place that was lost is taken again, at the end of the queue */
 
 ngx_int_t
 ngx_http_vlm_lease_first(ngx_http_vlm_ctx_t *ctx)

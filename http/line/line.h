@@ -190,7 +190,7 @@ void ngx_http_vlm_lease_enter(ngx_http_vlm_ctx_t *ctx);
 
 ngx_int_t ngx_http_vlm_lease_first(ngx_http_vlm_ctx_t *ctx);
 
-/* leaves the line: in a thread, when its turn is stored; in the loop, if it
+/* leaves the queue: in a thread, when its turn is stored; in the loop, if it
    has not left */
 
 void ngx_http_vlm_lease_end(ngx_http_vlm_ctx_t *ctx);

@@ -737,8 +737,8 @@ ngx_http_vlm_prepare_waits(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* those that look again whether they are the first in line; the first has
-   waited longest */
+/* a request whose time has come looks again whether it is the first of its
+   session; the first in the list has waited longest */
 
 static void
 ngx_http_vlm_prepare_leases(ngx_http_vlm_engine_t *eng)

@@ -78,7 +78,7 @@ struct vlm_store_calls_s {
     int                         (*forget)(vlm_store_t *st, vlm_store_text_t name,
                                           vlm_store_err_t *err);
 
-    /* the line of a session, as in store.h; NULL: one server has all requests */
+    /* the queue of a session, as in store.h; NULL: one server has all requests */
 
     int                         (*lease)(vlm_store_t *st, vlm_store_text_t id,
                                          vlm_store_lease_t *lease, vlm_store_err_t *err);

@@ -1,14 +1,14 @@
 
 /*
- * The line of a session's requests among servers: vlm_store_lease() in store.h.
+ * The queue of a session's requests among servers: vlm_store_lease() in store.h.
  *
  *     vlm:q:ID      a sorted set: tokens by number
  *     vlm:x:ID      a hash: until when each token keeps its place, in ms of Redis' clock
  *     vlm:ticket    the number that was given last
  *
- * The first in line holds the session's lease, and its number is the fence: see the script that
- * stores a turn, in redis_session.c.  A place that its server does not keep up goes when another
- * request looks.
+ * The first request of the queue has the session's lease, and its number is the fence: see the
+ * script that stores a turn, in redis_session.c.  A place that its server has not renewed in time
+ * is removed when another request looks.
  */
 
 

@@ -64,7 +64,7 @@ const char  vlm_lua_load[] =
     "return out";
 
 /*
- * KEYS: 5 line; ARGV: 4 epoch, 5 picture, 6 question, 7 answer, 8 key, 9 time before which a key
+ * KEYS: 5 queue; ARGV: 4 epoch, 5 picture, 6 question, 7 answer, 8 key, 9 time before which a key
  * may come again, 10 token, 11 its number, 12 entries to keep
  */
 
@@ -114,7 +114,7 @@ const char  vlm_lua_usable[] =
     "return {'ok'}";
 
 /*
- * KEYS: 1 line, 2 its times, 3 the last number; ARGV: 1 token, 2 ms that a place lasts.  Numbers
+ * KEYS: 1 queue, 2 its times, 3 the last number; ARGV: 1 token, 2 ms that a place lasts.  Numbers
  * are microseconds, so that they go on rising if Redis forgets the last one.
  */
 
@@ -139,7 +139,7 @@ const char  vlm_lua_lease[] =
     "  redis.call('HDEL', KEYS[2], first) end "
     "return {state, string.format('%.0f', tonumber(n))}";
 
-/* KEYS: of each place 1 line, 2 its times; ARGV: 1 ms that a place lasts, tokens */
+/* KEYS: of each place 1 queue, 2 its times; ARGV: 1 ms that a place lasts, tokens */
 
 const char  vlm_lua_keep[] =
     "local t = redis.call('TIME')"

@@ -1,7 +1,7 @@
 
 /*
  * Sessions and their turns in a Redis: the table of functions behind store.h.  redis.c has the
- * connection, redis_entry.c the bytes of an entry, redis_line.c the line of a session.
+ * connection, redis_entry.c the bytes of an entry, redis_line.c the queue of a session.
  *
  *     vlm:s:ID      a hash: epoch, image, and fence, the number of the last turn's lease
  *     vlm:t:ID      a list: the entries, oldest first
@@ -13,8 +13,8 @@
  * Each call is one script, so that it happens whole or not at all, and in one round trip.  An epoch
  * works as in session.c.  Redis itself expires what belongs to a session, at each use anew.
  *
- * A turn is stored if its request is the first in line; or if the line is empty and no turn of a
- * later request was stored, which is how a turn survives a Redis that has forgotten the line.
+ * A turn is stored if its request is the first of the session's queue; or if that queue is empty
+ * and no turn of a later request was stored: so a turn survives a Redis that lost the queue.
  */
 
 
@@ -56,10 +56,10 @@ typedef vlm_redis_reply_t   reply_t;
 /* ---- calls ---------------------------------------------------------------- */
 
 
-/* the keys of TOUCH, a line if there is a lease, and its arguments */
+/* adds the keys of TOUCH, that of the queue if there is a lease, and its arguments */
 
 static void
-begin(args_t *a, store_t *st, text_t id, int line)
+begin(args_t *a, store_t *st, text_t id, int leased)
 {
     memset(a, 0, sizeof(args_t));
 
@@ -69,7 +69,7 @@ begin(args_t *a, store_t *st, text_t id, int line)
 
     vlm_redis_add(a, vlm_store_string("vlm:sessions"));
 
-    if (line) {
+    if (leased) {
         vlm_redis_add_key(a, 'q', id);
     }
 

@@ -1,7 +1,7 @@
 
 /*
  * A store in a Redis, apart from the tests that it shares with SQLite (store_test.c, files_test.c,
- * evict_test.c): addresses, the line of a session, expiry, and a Redis that is away, hangs,
+ * evict_test.c): addresses, the queue of a session, expiry, and a Redis that is away, hangs,
  * refuses, or has what no server has stored.
  */
 
@@ -79,7 +79,7 @@ an_address_is_read_or_refused_without_its_password(void **state)
 }
 
 
-/* ---- the line ------------------------------------------------------------ */
+/* ---- the queue ----------------------------------------------------------- */
 
 
 static void
@@ -289,7 +289,7 @@ typedef struct {
 } writer_t;
 
 
-/* as a server would: a place, its turn when it is the first, out of the line */
+/* acts as a server: takes a place, stores its turn when it is the first, leaves the queue */
 
 static void *
 writer(void *data)

@@ -401,7 +401,7 @@ vlm_store_loaded_free(vlm_store_loaded_t *loaded)
 }
 
 
-/* ---- the line of a session ----------------------------------------------- */
+/* ---- the queue of a session ---------------------------------------------- */
 
 
 int

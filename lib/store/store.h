@@ -120,7 +120,7 @@ typedef struct {
 
 
 /*
- * A place in the line of a session's requests, which several servers may have.  The first in line
+ * A place in the queue of a session's requests, which several servers may have.  The first there
  * holds the session's lease; its number fences it: no turn is stored after one of a larger number.
  */
 
@@ -267,14 +267,14 @@ int vlm_store_session_image(vlm_store_t *st,
     vlm_store_text_t image, vlm_store_err_t *err);
 
 /*
- * The line of a session, if several servers share the store; else these do nothing and return OK.
+ * The queue of a session, if several servers share the store; else these do nothing and return OK.
  * A place lasts VLM_STORE_LEASE_MS from the last call for it: a server that has died leaves it.
  *
  *   vlm_store_lease_new()   gives a request a random token; EIO: no random numbers
  *   vlm_store_lease()       takes a place, if the lease has none, and says if it is the first: OK,
  *                           or WAITS
  *   vlm_store_lease_keep()  keeps n places for another while, those that are still there
- *   vlm_store_lease_leave() leaves the line
+ *   vlm_store_lease_leave() leaves the queue
  */
 
 #define VLM_STORE_LEASE_MS  15000
