@@ -51,7 +51,8 @@ int vlm_reader_run(const vlm_reader_t *reader, vlm_err_t *err);
 
 /*
  * Tries OCR on a page of its own, with the limits and languages of reader, whose fd, frame and stop
- * are not used.  -1: err says what is missing.
+ * are not used; but the trial may take a minute however short a reading has to be, since it asks
+ * whether OCR works, and not how busy the machine is.  -1: err says what is missing.
  */
 int vlm_reader_ocr(const vlm_reader_t *reader, vlm_err_t *err);
 

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define LEAST  60                          /* seconds of a trial: a busy machine starts slowly */
+
 static const char  PAGE[] =
     "%PDF-1.4\n"
     "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
@@ -40,6 +42,13 @@ ignore(void *data, const vlm_frame_t *frame)
 }
 
 
+static uint32_t
+at_least(uint32_t seconds)
+{
+    return seconds < LEAST ? LEAST : seconds;
+}
+
+
 int
 vlm_reader_ocr(const vlm_reader_t *reader, vlm_err_t *err)
 {
@@ -48,6 +57,8 @@ vlm_reader_ocr(const vlm_reader_t *reader, vlm_err_t *err)
     vlm_reader_t  trial = *reader;
     const size_t  len = sizeof(VLM_PDF_OCR_ERROR) - 1;
 
+    trial.seconds = at_least(reader->seconds);
+    trial.ocr_seconds = at_least(reader->ocr_seconds);
     trial.stop = NULL;
     trial.frame = ignore;
     trial.fd = memfd_create("page", MFD_CLOEXEC);
