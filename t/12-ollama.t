@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 389;
+plan tests => repeat_each() * 391;
 
 run_tests();
 
@@ -308,7 +308,7 @@ $main::Thinking
 [(200) x 8]
 --- response_body_like eval
 [(qr/"message":\{"content":"","role":"assistant","thinking":"[^"]+"\}/) x 2, qr/"message":\{"content":"[^"]+","role":"assistant"\}/, qr/"response":"","thinking":"[^"]+"/, qr/^(?!.*thinking).*"response":"[^"]+"/,
- qr/^\{[^\n]*"message":\{"role":"assistant","content":"","thinking":"[^"]+"\},"done":false\}\n/, qr/^(?!.*thinking).*"response":"\{/, qr/"capabilities":\["completion","vision","thinking"\]/]
+ qr/^\{[^\n]*"message":\{"role":"assistant","content":"","thinking":"[^"]+"\},"done":false\}\n/, qr/^(?!.*thinking).*"response":"\{/, qr/"capabilities":\["completion","vision","tools","thinking"\]/]
 
 
 
@@ -392,7 +392,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 --- error_code eval
 [200, 200, 404, 400, 400, 400, 413]
 --- response_body_like eval
-[(qr/"capabilities":\["completion","vision"\],"details":\{.*"model_info":\{"general\.architecture":"qwen25vl","general\.basename":"model","general\.parameter_count":\d{7},.*"qwen25vl\.context_length":4096,.*"parameters":"num_ctx +4096\\nnum_predict +48","template":"/) x 2,
+[(qr/"capabilities":\["completion","vision","tools"\],"details":\{.*"model_info":\{"general\.architecture":"qwen25vl","general\.basename":"model","general\.parameter_count":\d{7},.*"qwen25vl\.context_length":4096,.*"parameters":"num_ctx +4096\\nnum_predict +48","template":"/) x 2,
  qr/^\{"error":"model \\"other\\" not found/, qr/model is required/, qr/Not JSON/, qr/model is required/, qr/it may have 65536/]
 
 
@@ -446,12 +446,13 @@ our @grasp = (tools => [{ type => 'function', function => { name => 'grasp', par
 
 
 
-=== TEST 30: with tools ignore the answer has no call
+=== TEST 30: with tools ignore the answer has no call, and /api/show no tools
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; tools ignore;/; $text
 --- request eval
-main::chat_with('hi', tools => [{ type => 'function', function => { name => 'f' } }])
---- response_body_like: "done":true
+[main::chat_with('hi', tools => [{ type => 'function', function => { name => 'f' } }]), main::ask('show', model => 'demo')]
+--- response_body_like eval
+[qr/"done":true/, qr/"capabilities":\["completion","vision"\]/]
 
 
 

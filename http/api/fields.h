@@ -99,6 +99,10 @@ ngx_int_t ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc);
 
 const char *ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name);
 
+/* may a request offer tools that answers call? */
+
+ngx_uint_t ngx_http_vlm_tools_supported(ngx_http_vlm_engine_t *eng);
+
 /* "tools", and the field of a choice among them, or NULL */
 
 ngx_int_t ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx,

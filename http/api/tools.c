@@ -149,6 +149,13 @@ ngx_http_vlm_tools_compile(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+ngx_uint_t
+ngx_http_vlm_tools_supported(ngx_http_vlm_engine_t *eng)
+{
+    return eng->conf.tools == NGX_HTTP_VLM_TOOLS_CALL && eng->conf.facts.call;
+}
+
+
 ngx_int_t
 ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     const char *name, const char *choice)
@@ -165,8 +172,7 @@ ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
         return NGX_OK;
     }
 
-    if (ctx->engine->conf.tools != NGX_HTTP_VLM_TOOLS_CALL
-        || ctx->engine->conf.facts.call == NULL
+    if (!ngx_http_vlm_tools_supported(ctx->engine)
         || ngx_strcmp(name, "tools") != 0)
     {
         return ngx_http_vlm_tools_without(ctx, name, choice, field);

@@ -216,6 +216,10 @@ add_capabilities(vlm_json_out_t *w, const vlm_ollama_model_t *m)
         vlm_json_put_text(w, "vision", strlen("vision"));
     }
 
+    if (m->calls) {
+        vlm_json_put_text(w, "tools", strlen("tools"));
+    }
+
     if (m->thinks) {
         vlm_json_put_text(w, "thinking", strlen("thinking"));
     }

@@ -23,6 +23,7 @@ typedef struct {
     uint32_t            context;       /* tokens of a sequence: clients cut their prompts to it */
     uint32_t            max_tokens;
     int                 thinks;
+    int                 calls;         /* tools, if a request offers them */
 } vlm_ollama_model_t;
 
 /* An entry of /api/tags under one of the names; adapter: its directory, or "" for the model. */

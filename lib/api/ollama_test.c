@@ -21,7 +21,7 @@ static const vlm_ollama_model_t  model = {
     .facts = &facts, .name = "brain3", .name_bytes = 5,
     .directory = "RoboBrain/", .directory_bytes = 9,
     .format = "safetensors", .weights = "int8", .bytes = 4000000000, .created = 1764283520,
-    .context = 4096, .max_tokens = 768, .thinks = 1
+    .context = 4096, .max_tokens = 768, .thinks = 1, .calls = 1
 };
 
 
@@ -212,7 +212,7 @@ show_has_the_template_and_what_the_model_can(void **state)
     assert_non_null(strstr(text(j, "parameters"), "num_ctx                        4096\n"));
     assert_string_equal(text(j, "template"), "{{- range .Messages }}<|s|>{{ .Role }}\n"
                         "{{ .Content }}<|e|>\n{{ end }}<|s|>assistant\n");
-    assert_int_equal(vlm_json_count(vlm_json_get(j, "capabilities")), 3);
+    assert_int_equal(vlm_json_count(vlm_json_get(j, "capabilities")), 4);
     assert_string_equal(text(info, "general.architecture"), "qwen25vl");
     assert_true(vlm_json_number(vlm_json_get(info, "qwen25vl.block_count"), 0) == 36);
     assert_true(vlm_json_number(vlm_json_get(info, "qwen25vl.context_length"), 0) == 4096);
@@ -223,6 +223,7 @@ show_has_the_template_and_what_the_model_can(void **state)
     plain.parameters = 6910000;
     m.facts = &plain;
     m.thinks = 0;
+    m.calls = 0;
 
     vlm_json_init(&w, 65536);
     vlm_ollama_show(&w, &m, 1);

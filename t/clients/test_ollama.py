@@ -47,7 +47,7 @@ def the_loaded_model():
 def facts_of_the_model():
     show = c.show(MODEL)
     family = show.modelinfo['general.architecture']
-    assert 'vision' in show.capabilities and 'completion' in show.capabilities, show.capabilities
+    assert {'completion', 'vision', 'tools'} <= set(show.capabilities), show.capabilities
     assert show.modelinfo['general.parameter_count'] > 0
     assert show.modelinfo[family + '.context_length'] == c.ps().models[0].context_length
     assert show.template and show.details.parameter_size and show.modified_at.year > 2000

@@ -47,6 +47,7 @@ ngx_http_vlm_ollama_model(ngx_http_vlm_engine_t *eng, vlm_ollama_model_t *m)
     m->context = eng->conf.vlm.context;
     m->max_tokens = eng->conf.vlm.max_tokens;
     m->thinks = (int) eng->conf.thinking;
+    m->calls = (int) ngx_http_vlm_tools_supported(eng);
 }
 
 
