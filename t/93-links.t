@@ -1,5 +1,6 @@
-# Tests that each link of the documentation leads to a file that there is, and to a heading in it, and
-# that no page has a conflict of a merge.
+# Tests that each link of the documentation leads to a file that there is, and to a heading in it, that
+# no page has a conflict of a merge, and that sentences of pages and comments have a subject at their
+# beginning, where the project once wrote Who, Whoever, Nobody or What.
 
 use strict;
 use warnings;
@@ -61,5 +62,29 @@ for my $page (@pages) {
 cmp_ok($n, '>', 300, 'the pages have links');
 is(join("\n", @broken), '', 'each leads to a file and a heading');
 is(join("\n", @conflicts), '', 'no page has a conflict of a merge');
+
+# Code between backticks and in blocks is no sentence; a comment begins with its mark.
+my @sources = split /\n/, `git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.js' '*.conf'`;
+my @bare;
+
+@sources = glob('http/*.[ch] http/*/*.[ch] http/*/*/*.[ch] engine/*.h engine/*/*.[ch] lib/*/*.[ch] cuda/*.c* pdf/*.[ch] conf/*.conf')
+    unless @sources;
+cmp_ok(scalar @sources, '>', 300, 'there are sources');
+
+my $begin = qr/(?:Who|Whoever|Nobody|What|Whatever)\b/;
+
+for my $page (@pages) {
+    my $text = text($page) =~ s/`[^`\n]+`/x/gr;
+
+    push @bare, "$page: $1" while $text =~ /(?:^|[.:;!?] |\| )($begin.*)/mg;
+}
+
+for my $file (@sources) {
+    my $text = VLM::slurp($file);
+
+    push @bare, "$file: $1" while $text =~ m{(?:/\*|^ *\*|//|^ *\#|[.;:] ) *($begin.*)}mg;
+}
+
+is(join("\n", @bare), '', 'no sentence begins with Who, Whoever, Nobody or What');
 
 done_testing();
