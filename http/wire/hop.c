@@ -12,8 +12,9 @@
 
 
 #define NGX_HTTP_VLM_USAGE  (6 * NGX_INT_T_LEN + sizeof(" cancelled ")        \
-                             + VLM_STORE_ID)   /* the ring cuts it at
-                                                  VLM_RING_TEXT */
+                             + VLM_STORE_ID)
+
+_Static_assert(NGX_HTTP_VLM_USAGE <= VLM_RING_TEXT, "VLM_RING_TEXT");
 
 
 void

@@ -11,7 +11,7 @@
 
 #define VLM_RING       128
 #define VLM_RING_ID    32              /* bytes of an id */
-#define VLM_RING_TEXT  192             /* of a text */
+#define VLM_RING_TEXT  264             /* of a text */
 
 typedef struct {
     uint64_t  next;                    /* texts so far */
