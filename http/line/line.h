@@ -16,8 +16,9 @@
 
 #define ngx_http_vlm_count(ctx, number, on)                                   \
     do {                                                                      \
-        (ctx)->engine->line.n_##number += (on) - (ctx)->place.in_##number;    \
+        (ctx)->engine->line.n_##number -= (ctx)->place.in_##number;           \
         (ctx)->place.in_##number = (on);                                      \
+        (ctx)->engine->line.n_##number += (ctx)->place.in_##number;           \
     } while (0)
 
 

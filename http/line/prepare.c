@@ -175,6 +175,12 @@ static ngx_int_t
 ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     void (*done)(ngx_http_request_t *r, void *data))
 {
+    ngx_uint_t  heavy;
+
+    /* the thread may write the field as soon as it runs */
+
+    heavy = ctx->heavy != 0;
+
     if (ngx_http_vlm_finish_start(ctx, run, ngx_http_vlm_prepare_always, done)
         != NGX_OK)
     {
@@ -183,7 +189,7 @@ ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     }
 
     ngx_http_vlm_count(ctx, tasks, 1);
-    ngx_http_vlm_count(ctx, heavy, ctx->heavy != 0);
+    ngx_http_vlm_count(ctx, heavy, heavy);
 
     return NGX_OK;
 }
