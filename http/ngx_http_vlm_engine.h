@@ -21,8 +21,8 @@
 #include "base/losses.h"
 #include "base/rank.h"
 #include "base/ring.h"
-#include "base/suspects.h"
 #include "base/size.h"
+#include "base/suspects.h"
 #include "base/utf8.h"
 #include "base/watchdog.h"
 #include "document/reader.h"
@@ -408,7 +408,8 @@ typedef struct {
     uint64_t                      ticks;       /* of the engine thread */
     ngx_msec_t                    ticked;      /* its last tick, or when it
                                                   was last idle */
-    volatile uint64_t             polls;       /* of the loop, for */
+    volatile uint64_t             polls;       /* of the loop, which watch
+                                                  looks at */
     vlm_watchdog_t                watch;
 
     ngx_atomic_t                  draining;    /* exiting, but works; read by

@@ -9,7 +9,6 @@
 
 
 #include "message_parts.h"
-#include "api/calls.h"
 
 
 ngx_http_vlm_messages_t *

@@ -14,7 +14,6 @@
 #include "conf.h"
 #include "base/cgroup.h"
 #include "base/child.h"
-#include "base/file.h"
 #include <grp.h>
 
 
@@ -22,10 +21,6 @@
                                                   on they have a quantised
                                                   cache */
 #define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, for all the files */
-
-
-static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
-    ngx_log_t *log);
 
 
 /* beside the weights: in the model's directory, or in that of its file */
@@ -221,14 +216,6 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-ngx_int_t
-ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
-{
-    return ngx_http_vlm_master_ready(eng) == NGX_OK
-           ? ngx_http_vlm_check_files(eng, log) : NGX_ERROR;
-}
-
-
 /* sets the user and groups as nginx does in a worker, which reports an error;
    NGX_DECLINED: the user stays */
 
@@ -365,4 +352,12 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     }
 
     return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    return ngx_http_vlm_master_ready(eng) == NGX_OK
+           ? ngx_http_vlm_check_files(eng, log) : NGX_ERROR;
 }

@@ -65,4 +65,5 @@ char *ngx_http_vlm_paths_redis(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *url);
 char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 
+
 #endif /* _NGX_HTTP_VLM_CONF_H_INCLUDED_ */

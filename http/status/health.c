@@ -93,8 +93,8 @@ static void
 ngx_http_vlm_health_breaker(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng)
 {
-    u_char                   text[128];
-    vlm_breaker_state_t      state;
+    u_char               text[128];
+    vlm_breaker_state_t  state;
 
     state = ngx_http_vlm_breaker_state(eng);
 
@@ -117,8 +117,8 @@ static void
 ngx_http_vlm_health_adapters(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *shm)
 {
-    ngx_uint_t               i;
-    vlm_adapter_entry_t     *a;
+    ngx_uint_t            i;
+    vlm_adapter_entry_t  *a;
 
     if (eng->conf.vlm.lora == NULL) {
         return;

@@ -9,7 +9,6 @@
 
 
 #include "status.h"
-#include "api/metrics.h"
 
 
 #define NGX_HTTP_VLM_STATUS_SIZE  (64 * 1024)
@@ -242,8 +241,8 @@ ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
 static void
 ngx_http_vlm_status_adapters(ngx_http_vlm_status_t *st)
 {
-    ngx_uint_t               i;
-    vlm_adapter_entry_t     *a;
+    ngx_uint_t            i;
+    vlm_adapter_entry_t  *a;
 
     vlm_metrics_begin(&st->m, "vlm_adapter_requests_total", "counter",
                               "Prompts with this adapter", "adapter");

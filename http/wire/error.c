@@ -6,7 +6,6 @@
 
 
 #include "wire.h"
-#include "api/error.h"
 
 
 /* the text is cut to whole characters */

@@ -10,7 +10,6 @@
 
 
 #include "wire.h"
-#include "api/error.h"
 
 
 static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;

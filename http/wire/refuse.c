@@ -67,9 +67,9 @@ ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 ngx_int_t
 ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
-    u_char                   text[128];
-    ngx_uint_t               seconds;
-    vlm_breaker_state_t      state;
+    u_char               text[128];
+    ngx_uint_t           seconds;
+    vlm_breaker_state_t  state;
 
     state = ngx_http_vlm_breaker_state(eng);
 

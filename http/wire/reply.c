@@ -9,7 +9,6 @@
 
 
 #include "wire.h"
-#include "api/error.h"
 
 
 #define NGX_HTTP_VLM_ERROR  65536          /* bytes of JSON, of an error */

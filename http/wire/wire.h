@@ -10,6 +10,7 @@
 
 
 #include "../life/life.h"
+#include "api/error.h"
 
 
 /* ---- engines.c: the engines of a location -------------------------------- */

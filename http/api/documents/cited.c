@@ -7,7 +7,6 @@
 
 #include "question.h"
 #include "../robobrain/chat.h"
-#include "document/chunk.h"
 #include <math.h>
 
 

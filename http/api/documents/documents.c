@@ -103,13 +103,6 @@ ngx_http_vlm_documents_form(ngx_http_vlm_ctx_t *ctx, const char *none,
 }
 
 
-ngx_uint_t
-ngx_http_vlm_documents_pdf(const void *data, size_t bytes)
-{
-    return memmem(data, ngx_min(bytes, NGX_HTTP_VLM_HEAD), "%PDF-", 5) != NULL;
-}
-
-
 static int
 ngx_http_vlm_documents_session(ngx_http_vlm_ctx_t *ctx,
     vlm_store_text_t session, char id[VLM_STORE_ID + 1])
@@ -195,7 +188,10 @@ ngx_http_vlm_documents_add(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    if (!ngx_http_vlm_documents_pdf(form.file.data, form.file.bytes)) {
+    if (memmem(form.file.data, ngx_min(form.file.bytes, NGX_HTTP_VLM_HEAD),
+               "%PDF-", 5)
+        == NULL)
+    {
         (void) ngx_http_vlm_fail_input(ctx, "Not a PDF");
         return;
     }

@@ -29,10 +29,6 @@ ngx_int_t ngx_http_vlm_documents_admit(ngx_http_request_t *r,
 ngx_int_t ngx_http_vlm_documents_form(ngx_http_vlm_ctx_t *ctx,
     const char *none, vlm_multipart_form_t *form, vlm_document_upload_t *up);
 
-/* is it a PDF file, by its first bytes? */
-
-ngx_uint_t ngx_http_vlm_documents_pdf(const void *data, size_t bytes);
-
 /*
  * thread: adds a file to a session, which is made if there is none, a new one
  * if its data is NULL; id has the session's.  NGX_ERROR: the request has ended,

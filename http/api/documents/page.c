@@ -254,9 +254,8 @@ ngx_http_vlm_page_wait(ngx_http_vlm_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    p->timer.handler = ngx_http_vlm_page_late;
-    p->timer.data = p;
-    p->timer.log = r->connection->log;
+    ngx_http_vlm_event_init(&p->timer, ngx_http_vlm_page_late, p,
+                            r->connection->log);
 
     ngx_queue_insert_tail(&ctx->engine->drawing.waiting, &p->queue);
     ngx_add_timer(&p->timer, ctx->engine->conf.queue_timeout);

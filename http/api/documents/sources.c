@@ -6,7 +6,6 @@
 
 
 #include "question.h"
-#include "base/utf8.h"
 #include "document/hybrid.h"
 
 

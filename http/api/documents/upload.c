@@ -11,7 +11,6 @@
 
 #include "documents.h"
 #include "api/wrong.h"
-#include "base/file.h"
 
 
 #define NGX_HTTP_VLM_UPLOAD_WRONG  422     /* status: fields are wrong */
@@ -362,9 +361,8 @@ ngx_http_vlm_upload_wait(ngx_http_vlm_ctx_t *ctx)
 
     p = ctx->data;
 
-    p->timer.handler = ngx_http_vlm_upload_timer;
-    p->timer.data = p;
-    p->timer.log = ctx->request->connection->log;
+    ngx_http_vlm_event_init(&p->timer, ngx_http_vlm_upload_timer, p,
+                            ctx->request->connection->log);
 
     p->from = ngx_current_msec;
     p->asked = ngx_current_msec;

@@ -51,4 +51,5 @@ void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 void ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key,
     uint64_t ms);
 
+
 #endif /* _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_ */
