@@ -624,15 +624,13 @@ tile(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, int p
 }
 
 
-/* Sums of groups and of pieces, of two or four vectors of weights, stay in registers, too. */
+/* From three rows on.  Sums of groups and of pieces, of two or four vectors of weights, stay in
+   registers, too. */
 static inline __attribute__((always_inline)) void
 tile4_of(const uint8_t *piece, uint32_t groups, rows_t r, const int32_t (*sum)[2], from_t from,
          const uint8_t *bring, int rows, float y[][VLM_PANEL])
 {
     switch (rows) {
-    case 2:
-        tile_int4(piece, groups, r, sum, from, bring, 4, 2, y);
-        break;
     case 3:
         tile_int4(piece, groups, r, sum, from, bring, 4, 3, y);
         break;
