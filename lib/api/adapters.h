@@ -3,8 +3,8 @@
  * entry that is listed no more keeps its count of requests until another adapter needs its place.
  */
 
-#ifndef VLM_ADAPTERS_H
-#define VLM_ADAPTERS_H
+#ifndef VLM_API_ADAPTERS_H
+#define VLM_API_ADAPTERS_H
 
 #include <stddef.h>
 #include <stdint.h>

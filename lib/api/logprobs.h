@@ -7,8 +7,8 @@
  * recognise it.
  */
 
-#ifndef VLM_LOGPROBS_H
-#define VLM_LOGPROBS_H
+#ifndef VLM_API_LOGPROBS_H
+#define VLM_API_LOGPROBS_H
 
 #include "base/json_out.h"
 #include "base/logits.h"
