@@ -298,15 +298,6 @@ ngx_http_vlm_reading_done(ngx_event_t *ev)
 }
 
 
-/* Is this worker the one that reads?  During a reload the older one stops. */
-
-static ngx_uint_t
-ngx_http_vlm_reading_leads(ngx_http_vlm_engine_t *eng)
-{
-    return ngx_http_vlm_answers(eng) && !ngx_http_vlm_reading_stops(NULL);
-}
-
-
 /*
  * Documents that another worker was reading wait again once that worker has
  * given up its lock; those that it left when it stopped, or that were added,
@@ -350,7 +341,9 @@ ngx_http_vlm_reading_timer(ngx_event_t *ev)
         return;
     }
 
-    if (ngx_http_vlm_reading_leads(eng)) {
+    /* during a reload the older worker stops */
+
+    if (ngx_http_vlm_answers(eng) && !ngx_http_vlm_reading_stops(NULL)) {
         ngx_http_vlm_reading_look(eng);
     }
 

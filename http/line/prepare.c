@@ -363,22 +363,17 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    uint64_t  from;
+    uint64_t   from;
+    ngx_int_t  rc;
 
     ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
 
     ngx_http_vlm_prepare_sampling(ctx->engine, &ctx->sampling);
 
-    switch (ngx_http_vlm_lease_first(ctx)) {
+    rc = ngx_http_vlm_lease_first(ctx);
 
-    case NGX_OK:
-        break;
-
-    case NGX_AGAIN:
-        ctx->place.lease_waits = 1;
-        return;
-
-    default:
+    if (rc != NGX_OK) {
+        ctx->place.lease_waits = rc == NGX_AGAIN;
         return;
     }
 

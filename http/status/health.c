@@ -394,9 +394,6 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
 
     rc = ngx_http_vlm_health_unready(r);
 
-    if (rc != NGX_DECLINED) {
-        return rc;
-    }
-
-    return ngx_http_vlm_health_live_handler(r, eng, piece);
+    return rc != NGX_DECLINED
+           ? rc : ngx_http_vlm_health_live_handler(r, eng, piece);
 }

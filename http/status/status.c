@@ -66,20 +66,17 @@ ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st)
     m = &st->shm.metrics;
 
     vlm_metrics_begin(&st->m, "vlm_requests_rejected_total", "counter",
-                              "Refused requests by the reason", "reason");
+                      "Refused requests by the reason", "reason");
 
     for (i = 1; i < NGX_HTTP_VLM_REFUSALS; i++) {
-        vlm_metrics_value(&st->m, ngx_http_vlm_refusal_names[i],
-                                  m->refused[i]);
+        vlm_metrics_value(&st->m, ngx_http_vlm_refusal_names[i], m->refused[i]);
     }
 
     vlm_metrics_begin(&st->m, "vlm_requests_cancelled_total", "counter",
-                              "Requests whose client left, by their stage",
-                              "stage");
+                      "Requests whose client left, by their stage", "stage");
 
     for (i = 0; i < NGX_HTTP_VLM_STAGES; i++) {
-        vlm_metrics_value(&st->m, ngx_http_vlm_stage_names[i],
-                                  m->cancelled[i]);
+        vlm_metrics_value(&st->m, ngx_http_vlm_stage_names[i], m->cancelled[i]);
     }
 }
 
@@ -245,7 +242,7 @@ ngx_http_vlm_status_adapters(ngx_http_vlm_status_t *st)
     vlm_adapter_entry_t  *a;
 
     vlm_metrics_begin(&st->m, "vlm_adapter_requests_total", "counter",
-                              "Prompts with this adapter", "adapter");
+                      "Prompts with this adapter", "adapter");
 
     for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
         a = &st->shm.adapters[i];

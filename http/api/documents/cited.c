@@ -223,7 +223,7 @@ ngx_http_vlm_cited_put_pages(ngx_http_vlm_question_t *q, vlm_json_out_t *w)
 static void
 ngx_http_vlm_cited_put_undrawn(ngx_http_vlm_question_t *q, vlm_json_out_t *w)
 {
-    size_t                                  i;
+    size_t                               i;
     const ngx_http_vlm_question_note_t  *u;
 
     vlm_json_add_open(w, "not_drawn", '[');
