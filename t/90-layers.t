@@ -69,6 +69,23 @@ none('a family knows no engine that runs', qr{^\s*#\s*include\s*"run/},
      grep { m{^engine/(?:family|format|load|image|chat|grammar|text|ops)/} && !/_(?:test|fuzz)\.c$/ } @ENGINE);
 
 
+# ---- headers ----------------------------------------------------------------
+
+# Of two headers with one guard a file that includes both has the first alone.
+{
+    my %guard;
+
+    for my $file (grep { /\.(?:h|cuh)$/ } @C) {
+        push @{$guard{$1}}, $file if join('', slurp_lines($file)) =~ /^#\s*ifndef\s+(\w+)\s*\n#\s*define\s+\g1\s*$/m;
+    }
+
+    my @shared = grep { @$_ > 1 } values %guard;
+
+    cmp_ok(scalar keys %guard, '>', 100, 'headers have guards');
+    ok(!@shared, 'each its own') or diag(map { "@$_\n" } @shared);
+}
+
+
 # ---- the floors of the nginx side ------------------------------------------
 
 # A floor may call itself and the floors before it in this list.

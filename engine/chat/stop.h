@@ -1,7 +1,7 @@
 /* Stop strings, across token borders. */
 
-#ifndef VLM_STOP_H
-#define VLM_STOP_H
+#ifndef VLM_CHAT_STOP_H
+#define VLM_CHAT_STOP_H
 
 #include <stddef.h>
 

@@ -88,14 +88,3 @@ vlm_show(char out[VLM_PRINTABLE], const char *text, size_t bytes)
 
     return out;
 }
-
-
-const char *
-vlm_code_name(vlm_code_t code)
-{
-    static const char *const  names[] = {
-        "ok", "input", "limit", "cancelled", "model", "memory", "device"
-    };
-
-    return (unsigned) code < sizeof(names) / sizeof(names[0]) ? names[code] : "unknown";
-}

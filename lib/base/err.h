@@ -24,8 +24,6 @@ typedef struct {
     char        text[480];
 } vlm_err_t;
 
-const char *vlm_code_name(vlm_code_t code);        /* "input", "limit", ...: for bodies, metrics */
-
 /*
  * Writes the sentence and returns -1, so that "return vlm_fail(err, ...)" is a complete error
  * path.  The first failure is kept: a later call on the same err changes nothing. err may be NULL.

@@ -8,8 +8,8 @@
  */
 
 
-#ifndef _NGX_HTTP_VLM_MULTIPART_H_INCLUDED_
-#define _NGX_HTTP_VLM_MULTIPART_H_INCLUDED_
+#ifndef VLM_MULTIPART_H
+#define VLM_MULTIPART_H
 
 
 #include <stddef.h>
@@ -82,4 +82,4 @@ int vlm_multipart_form(vlm_multipart_form_t *form,
     const char *file, const char *text, const char **error);
 
 
-#endif /* _NGX_HTTP_VLM_MULTIPART_H_INCLUDED_ */
+#endif /* VLM_MULTIPART_H */

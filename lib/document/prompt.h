@@ -4,8 +4,8 @@
  * finds all before it computed.  And System B's prompts, word for word.
  */
 
-#ifndef VLM_PROMPT_H
-#define VLM_PROMPT_H
+#ifndef VLM_DOCUMENT_PROMPT_H
+#define VLM_DOCUMENT_PROMPT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * behind the picture that they were read from.
  */
 
-#ifndef VLM_READ_H
-#define VLM_READ_H
+#ifndef VLM_DOCUMENT_READ_H
+#define VLM_DOCUMENT_READ_H
 
 #include "document/frame.h"
 #include "store/documents.h"

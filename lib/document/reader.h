@@ -7,8 +7,8 @@
  * vlm-pdf that is still there a second after its time is killed.
  */
 
-#ifndef VLM_READER_H
-#define VLM_READER_H
+#ifndef VLM_DOCUMENT_READER_H
+#define VLM_DOCUMENT_READER_H
 
 #include <stdint.h>
 
