@@ -117,16 +117,19 @@ $(O)/nginx/objs/Makefile: config config.make $(O)/built-with | deps-build
 	    --add-dynamic-module=$(CURDIR) $(NGX_OPT)' >configure.log 2>&1 \
 	    || { tail -n 20 configure.log; exit 1; }
 
+# Ends a recipe that has written $@.$$$$: a file that has not changed keeps its time.  The shell's number
+# is in the name because tests run make beside each other.
+KEEP           = cmp -s $@.$$$$ $@ && rm $@.$$$$ || mv $@.$$$$ $@
+
 # This file changes with the engine's file, nginx's headers, or a library of the nginx side.
 $(O)/built-with: engine FORCE
 	@mkdir -p $(@D)
 	@{ cat $(E)/built-with; find $(NGINX_SRC) -type f -printf '%P %s %t\n' | sort; \
-	    pkg-config --modversion sqlite3; echo $(LIBEXEC_DIR); } >$@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	    pkg-config --modversion sqlite3; echo $(LIBEXEC_DIR); } >$@.$$$$; $(KEEP)
 
 $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
 	@$(MAKE) --no-print-directory -j $(JOBS) -C $(O)/nginx -f objs/Makefile $(if $(NGINX),binary) modules
-	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.new && mv $@.new $@; }
+	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.$$$$ && mv $@.$$$$ $@; }
 
 VLM_SRCS       = $(filter-out %_test.c,$(wildcard engine/cli/*.c))
 
@@ -167,8 +170,7 @@ PDF_DEPS       = $(wildcard pdf/*.h lib/base/*.h) lib/document/frame.h $(O)/pdf/
 
 $(O)/pdf/built-with: FORCE | deps-documents
 	@mkdir -p $(@D)
-	@echo '$(PDF_CC)' "$$($(CC) --version | head -n 1)" "$$(pkg-config --modversion $(PDF_PKGS) $(OCR))" >$@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@echo '$(PDF_CC)' "$$($(CC) --version | head -n 1)" "$$(pkg-config --modversion $(PDF_PKGS) $(OCR))" >$@.$$$$; $(KEEP)
 
 $(O)/vlm-pdf: $(PDF_SRCS) $(PDF_DEPS)
 	@mkdir -p $(@D)
