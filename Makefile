@@ -6,7 +6,7 @@
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make test-compilers  all C code under clang, and with flags of distributions
 # make test-outside  these three beside each other
-# make demo-eval   asks each demo model about 620 scenes; MODEL= one, WEIGHTS= not in int8
+# make demo-eval   asks each demo model about 620 scenes; MODEL= one, SCENES= fewer, WEIGHTS= not in int8
 # make documents   build/vlm-pdf, the reader of PDF files; needs poppler and libseccomp, with OCR libtesseract-dev
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
 # make cuda-matrix compiles for each card and checks registers, stacks and shared memory
@@ -197,7 +197,7 @@ run: module
 	@PORT="$(PORT)" MODEL="$(MODEL)" MMPROJ="$(MMPROJ)" LORA="$(LORA)" conf/run.sh
 
 demo-eval: module build/venv/pillow
-	@t/demo-eval
+	@t/demo-eval $(if $(SCENES),--set plain --scenes $(SCENES))
 
 build/venv/pillow: | build/venv/done
 	build/venv/bin/pip install -q --disable-pip-version-check pillow
@@ -346,14 +346,15 @@ test-nginx: module tools documents fixtures | deps-test
 test-page: module tools documents | deps-page
 	@$(TEST_ENV) t/suite -o $(O)/results-page -n page page
 
-test-clients: module tools documents build/venv-clients/done
+test-clients: module tools documents build/venv-clients/done build/venv/pillow build/hub/done
 	@$(TEST_ENV) t/suite -o $(O)/results-clients -n clients clients
 
-test-compilers: module | deps-fuzz
+test-compilers: module build/nginx-source/configure | deps-fuzz
 	@t/suite -o build/results-compilers -n compilers compilers
 
 # A browser and clients mostly wait, so all three run at a time.
-test-outside: module tools documents build/venv-clients/done | deps-page deps-fuzz
+test-outside: module tools documents build/venv-clients/done build/venv/pillow build/hub/done \
+        build/nginx-source/configure | deps-page deps-fuzz
 	@$(TEST_ENV) t/suite -o $(O)/results-outside -n outside compilers clients page
 
 # instructor asks for an older jiter than openai has, and works with that one.  litellm's newest release and all that
@@ -365,6 +366,26 @@ build/venv-clients/done: t/clients/requirements.txt | deps-test
 	$(@D)/bin/pip install -q --disable-pip-version-check --no-deps instructor==1.17.0
 	$(@D)/bin/pip install -q --disable-pip-version-check --no-deps --no-compile litellm==1.75.8 tokenizers==0.23.3
 	@cp $< $@
+
+# The hub's program and what it asks for, which README's command installs from here in a test.
+build/hub/done: | build/venv/done
+	rm -rf $(@D)
+	build/venv/bin/pip download -q --disable-pip-version-check -d $(@D) huggingface_hub==2.4.0
+	@touch $@
+
+# The sources of Debian's nginx; nginx-dev has its headers alone.  apt's own lists stay as they are.
+APT_SOURCE     = apt-get -qq -o Dir::Etc::sourcelist=$(CURDIR)/build/nginx-source/list -o Dir::Etc::sourceparts=- \
+                 -o Dir::State::lists=$(CURDIR)/build/nginx-source/lists -o APT::Sandbox::User=root
+
+build/nginx-source/configure: | deps-build
+	rm -rf $(@D)
+	mkdir -p $(@D)/lists/partial
+	. /etc/os-release && echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+	    "http://deb.debian.org/debian $$VERSION_CODENAME main" >$(@D)/list
+	$(APT_SOURCE) update
+	cd $(@D) && $(APT_SOURCE) source --download-only nginx
+	tar -xzf $(@D)/nginx_*.orig.tar.gz -C $(@D) --strip-components=1 -m
+	rm -r $(@D)/lists
 
 fidelity: test-programs tools build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check

@@ -1,0 +1,245 @@
+"""
+Runs commands of README and docs, word for word, that start servers.  The way from a name on the hub
+to an answer uses the hub's own program from PyPI; its hub is a server of this file, which has
+demo/model under RoboBrain's name and answers what that program asks for: the commit, the list of
+files, and each file's bytes, those of weights at another origin.  Only /models and ~ are directories
+of the test, and the demos are asked about fewer scenes.
+"""
+
+import contextlib
+import filecmp
+import getpass
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from server import ROOT, health
+from tap import test
+
+# t/98-commands.t looks for the commands in this file.
+PROGRAM = 'python3 -m venv ~/hf && ~/hf/bin/pip install huggingface_hub'
+DOWNLOAD = '~/hf/bin/hf download BAAI/RoboBrain2.0-3B --local-dir /models/RoboBrain2.0-3B'
+DOCTOR = 'build/vlm doctor /models/RoboBrain2.0-3B'
+RUN = 'make run MODEL=/models/RoboBrain2.0-3B'
+DEMOS = 'make run', 'make run MODEL=demo/model-3', 'make run MODEL=demo/model-bloom'
+EVAL = 'MODEL=demo/model-3 make demo-eval'
+SOME = 'MODEL=demo/model WEIGHTS=f32 t/demo-eval --set plain --scenes 300'
+
+HERE = os.path.join(ROOT, 'build/live/clients/commands')
+DEMO = os.path.join(ROOT, 'demo/model')
+COMMIT = '0123456789abcdef0123456789abcdef01234567'
+LIMIT = 900
+
+
+def bytes_of(name):
+    with open(os.path.join(DEMO, name), 'rb') as file:
+        return file.read()
+
+
+def hashes(name):
+    """Returns git's name of a file's bytes, and their SHA-256."""
+
+    text = bytes_of(name)
+
+    return hashlib.sha1(b'blob %d\0' % len(text) + text).hexdigest(), hashlib.sha256(text).hexdigest()
+
+
+def large(name):
+    return name.endswith('.safetensors')
+
+
+class Hub(BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    asked = []                          # paths, with the methods
+    storage = ''                        # the origin of weights
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        path = self.path.split('?')[0]
+        repo = 'BAAI/RoboBrain2.0-3B'
+        file = f'/{repo}/resolve/{COMMIT}/'
+
+        self.asked.append(f'{self.command} {path}')
+
+        if path == f'/api/models/{repo}/revision/main':
+            self.reply(json.dumps({'id': repo, 'sha': COMMIT, 'siblings': [
+                {'rfilename': name} for name in os.listdir(DEMO)]}).encode())
+
+        elif path == f'/api/models/{repo}/tree/{COMMIT}':
+            self.reply(json.dumps([self.entry(name) for name in os.listdir(DEMO)]).encode())
+
+        elif path.startswith(file) and path.removeprefix(file) in os.listdir(DEMO):
+            self.file(path.removeprefix(file))
+
+        elif path.startswith('/large/'):
+            self.reply(bytes_of(os.path.basename(path)))
+
+        else:
+            self.reply(b'', 404)
+
+    def entry(self, name):
+        oid, sha256 = hashes(name)
+        entry = {'type': 'file', 'path': name, 'oid': oid, 'size': len(bytes_of(name))}
+
+        if large(name):
+            entry['lfs'] = {'oid': sha256, 'size': entry['size'], 'pointerSize': 135}
+
+        return entry
+
+    def file(self, name):
+        oid, sha256 = hashes(name)
+        size = str(len(bytes_of(name)))
+
+        if large(name):
+            self.reply(b'', 302, {'Location': f'{self.storage}/large/{name}', 'X-Repo-Commit': COMMIT,
+                                  'X-Linked-Etag': f'"{sha256}"', 'X-Linked-Size': size})
+        else:
+            self.reply(bytes_of(name), 200, {'X-Repo-Commit': COMMIT, 'ETag': f'"{oid}"'})
+
+    def reply(self, body, code=200, headers={}):
+        self.send_response(code)
+
+        for name, value in {**headers, 'Content-Length': str(len(body))}.items():
+            self.send_header(name, value)
+
+        self.end_headers()
+
+        if self.command != 'HEAD':
+            self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def hub():
+    servers = [ThreadingHTTPServer(('127.0.0.1', 0), Hub) for _ in range(2)]
+    urls = [f'http://127.0.0.1:{server.server_port}' for server in servers]
+    Hub.storage = urls[1]
+
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    try:
+        yield urls[0]
+    finally:
+        for server in servers:
+            server.shutdown()
+
+
+def there(command):
+    return command.replace('/models/', f'{HERE}/models/')
+
+
+def shell(command, **env):
+    done = subprocess.run(['sh', '-ec', there(command)], cwd=ROOT, env=environment(**env), capture_output=True,
+                          text=True, timeout=LIMIT)
+
+    assert done.returncode == 0, f'{command}\n{done.stdout}{done.stderr}'
+
+    return done.stdout
+
+
+def environment(**env):
+    """PyPI's packages lie in build/hub; a busy machine may be slow to answer."""
+
+    return {**os.environ, 'HOME': f'{HERE}/home', 'PIP_NO_INDEX': '1', 'PIP_FIND_LINKS': f'{ROOT}/build/hub',
+            'HF_HUB_ETAG_TIMEOUT': str(LIMIT), 'HF_HUB_DOWNLOAD_TIMEOUT': str(LIMIT), 'HF_HUB_DISABLE_UPDATE_CHECK': '1', **env}
+
+
+def free_port():
+    with socket.socket() as listen:
+        listen.bind(('127.0.0.1', 0))
+        return listen.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(command):
+    """Runs a server until it has its model, gives its address, and ends it as Ctrl-C does."""
+
+    port = free_port()
+    address = f'http://127.0.0.1:{port}'
+
+    with open(f'{HERE}/run.log', 'w') as log:
+        server = subprocess.Popen(['sh', '-c', 'exec ' + there(command)], cwd=ROOT, env=environment(PORT=str(port)), stdout=log,
+                                  stderr=log, start_new_session=True)
+
+    try:
+        assert loaded(server, address), f'{command}\n' + said()
+        yield address
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGINT)
+
+        server.wait(LIMIT)
+
+
+def loaded(server, address):
+    end = time.monotonic() + LIMIT
+
+    while server.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            if health(address)['model_loaded']:
+                return True
+
+        time.sleep(0.1)
+
+    return False
+
+
+def said():
+    with open(f'{HERE}/run.log') as log:
+        return log.read()
+
+
+@test
+def the_readme_leads_from_a_name_on_the_hub_to_an_answer():
+    shell(PROGRAM)
+    assert '--token' in shell('~/hf/bin/hf auth login --help')
+
+    with hub() as url:
+        shell(DOWNLOAD, HF_ENDPOINT=url)
+
+    assert 'GET /large/model.safetensors' in Hub.asked, Hub.asked
+
+    names = os.listdir(DEMO)
+    same, other, missing = filecmp.cmpfiles(DEMO, there('/models/RoboBrain2.0-3B'), names, shallow=False)
+
+    assert len(same) == len(names) > 5, (other, missing)
+
+    found = shell(f'{DOCTOR} --module build/ngx_http_vlm_module.so --user {getpass.getuser()}')
+    assert 'ok: every tensor of the model is in its files' in found, found
+
+    body = json.dumps({'messages': [{'role': 'user', 'content': 'How many cups are there?'}], 'max_tokens': 8}).encode()
+
+    with running(RUN) as address, urllib.request.urlopen(f'{address}/v1/chat/completions', body, timeout=LIMIT) as answer:
+        assert json.load(answer)['usage']['completion_tokens'] > 0
+
+
+@test
+def make_run_loads_each_demo_model():
+    for command in DEMOS:
+        with running(command):
+            pass
+
+
+@test
+def the_demos_are_asked_about_some_scenes():
+    for command, env in (EVAL, {'SCENES': '10'}), (f'{SOME} --scenes 10', {}):
+        answers = shell(command, **env)
+        assert re.search(r'^all +80 ', answers, re.M), answers          # eight questions about each
+
+
+shutil.rmtree(HERE, ignore_errors=True)
+os.makedirs(f'{HERE}/home')
