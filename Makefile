@@ -206,8 +206,9 @@ build/venv/pillow: | build/venv/done
 
 # ---- measurements -------------------------------------------------------------------------------
 
-# PARTS= chooses parts, which bench/run.py lists.  BENCH_MODEL= names a checkpoint of the 3B's
-# shape; by default one with random weights is made, 7.5 GB, and its quantised cache, 3.8 GB.
+# PARTS= chooses parts, which bench/run.py lists, and BENCH_JSON= another file than build/bench.json.
+# BENCH_MODEL= names a checkpoint of the 3B's shape; by default one with random weights is made,
+# 7.5 GB, and its quantised cache, 3.8 GB.
 PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
 BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-model $(O)/bench-adapters
@@ -215,7 +216,7 @@ BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-mod
 bench-programs: $(BENCHES)
 
 bench: module tools documents bench-programs
-	@bench/run.py --model $(BENCH_MODEL) $(PARTS)
+	@bench/run.py --model $(BENCH_MODEL) $(if $(BENCH_JSON),--json $(BENCH_JSON)) $(PARTS)
 
 bench-queue: module tools
 	@bench/queue_cost.py

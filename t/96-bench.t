@@ -1,0 +1,211 @@
+# Runs the commands of bench/README.md, docs/speed.md and docs/memory.md with a tiny model of random
+# weights, and t/tools/same-bits.  Other engines, and PyPI's packages for them, are stand-ins that
+# take the same arguments and answer in the same form; they measure nothing.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Cwd qw(getcwd);
+use File::Path qw(make_path remove_tree);
+use JSON::PP qw(decode_json encode_json);
+use Test::More;
+use VLM;
+
+delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL SAN ENGINE_BUILD)};
+
+my $TOP = getcwd() . "/build/small-bench";
+
+remove_tree($TOP);
+make_path("$TOP/v/bin", "$TOP/ov/bin", "$TOP/packages");
+
+
+# ---- stand-ins -----------------------------------------------------------------
+
+sub program {
+    my ($name, $text) = @_;
+
+    VLM::spew("$TOP/$name", $text);
+    chmod 0755, "$TOP/$name";
+}
+
+symlink `python3 -c 'import sys; print(sys.executable, end="")'`, "$TOP/$_/bin/python" or die "symlink: $!\n" for qw(v ov);
+
+program('llama-bench', <<'_EOC_');
+#!/bin/sh
+[ -e "$2" ] && echo '[{"n_prompt": 512, "avg_ts": 30}, {"n_prompt": 0, "avg_ts": 5}]'
+_EOC_
+
+program('llama-server', <<'_EOC_');
+#!/usr/bin/env python3
+import http.server, sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"status": "ok", "media_marker": "<media>"}')
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).serve_forever()
+_EOC_
+
+# It is given a directory with the files that a checkpoint of random weights lacks.
+program('ov/bin/optimum-cli', <<'_EOC_');
+#!/bin/sh
+[ "$1 $2 $3" = "export openvino --model" ] && [ -s "$4/config.json" ] && [ -s "$4/tokenizer_config.json" ] &&
+    for dir; do :; done && mkdir "$dir"
+_EOC_
+
+VLM::spew("$TOP/packages/numpy.py", <<'_EOC_');
+from unittest.mock import MagicMock
+def __getattr__(name):
+    return MagicMock()
+_EOC_
+
+VLM::spew("$TOP/packages/openvino.py", "Tensor = list\n");
+
+VLM::spew("$TOP/packages/gguf.py", <<'_EOC_');
+from unittest.mock import MagicMock
+
+class GGUFWriter(MagicMock):
+    def __init__(self, path=None, *_, **more):
+        super().__init__(**more)
+        path and open(path, "wb").close()
+
+def __getattr__(name):
+    return MagicMock()
+_EOC_
+
+VLM::spew("$TOP/packages/openvino_genai.py", <<'_EOC_');
+from unittest.mock import MagicMock
+
+class ContinuousBatchingPipeline:
+    def __init__(self, path, scheduler, device, settings):
+        open(path).close() if device != "CPU" else None
+
+    def generate(self, prompts, generation_config, images=None):
+        metrics = MagicMock()
+        metrics.get_num_input_tokens.return_value = 512
+        metrics.get_tpot.return_value.mean = 100
+        return [MagicMock(perf_metrics=metrics) for _ in prompts]
+
+__version__ = "of the test"
+GenerationConfig = SchedulerConfig = MagicMock
+_EOC_
+
+
+# ---- the commands --------------------------------------------------------------
+
+# bench-adapters measures an adapter of 60 MB, whose rank is too large for fewer layers.
+my $shape = decode_json(VLM::slurp('bench/shapes/tiny-f.json'));
+
+$shape->{num_hidden_layers} = 36;
+VLM::spew("$TOP/four.json", encode_json($shape));
+
+# Returns the figures, by their names, that a command prints.
+sub figures {
+    my ($command) = @_;
+    my $said = `$command 2>$TOP/errors`;
+
+    is($?, 0, $command =~ s/\Q$TOP\E/TOP/gr) or diag(substr "$said\n" . VLM::slurp("$TOP/errors"), -2000);
+
+    return map { $_ => 1 } $said =~ /^(?:\{"name": ")?([a-z][\w-]*)"?,? /mg;
+}
+
+
+# The command with the test's directories in place of those of the page.
+sub here {
+    my ($command) = @_;
+
+    $command =~ s{bench/shapes/3-2b\.json}{bench/shapes/tiny-f.json};
+    $command =~ s{build/four\.json}{$TOP/four.json};
+    $command =~ s{build/qwen-tokenizer/json}{t/fidelity/tokenizer};
+    $command =~ s{build/bench/four}{$TOP/four};
+    $command =~ s{build/bench/(?:3-2b|3b)|/models/Qwen2\.5-VL-3B|/tmp/3b}{$TOP/model};
+    $command =~ s{(?<=bench )FILE}{$TOP/llama-bench}g;
+    $command =~ s{(?<=server )FILE}{$TOP/llama-server};
+    $command =~ s{ IR\b}{ $TOP/ir}g;
+    $command =~ s{ GGUF\b}{ $TOP/gguf}g;
+    $command =~ s{(?<![\w/])(o?v)/bin/}{$TOP/$1/bin/}g;
+
+    return $command;
+}
+
+is(system('make -s bench-programs >/dev/null 2>&1'), 0, 'the programs of make bench compile');
+
+my $four = q{python3 -c 'import json; c = json.load(open("bench/shapes/3b.json")); c["num_hidden_layers"] = 4; json.dump(c, open("build/four.json", "w"))'};
+
+is(system($four), 0, $four);
+is(decode_json(VLM::slurp('build/four.json'))->{num_hidden_layers}, 4, 'writes a shape of four layers');
+
+for my $made ('build/random-checkpoint bench/shapes/3-2b.json build/bench/3-2b --seed 1 --type bf16 --shards 2 --gain trivial --tokenizer build/qwen-tokenizer/json',
+              'build/random-checkpoint build/four.json build/bench/four --seed 1 --type bf16 --gain trivial --tokenizer build/qwen-tokenizer/json')
+{
+    is(system(here($made)), 0, $made);
+}
+
+# Runs a command, with more options, and looks for figures of it.
+sub prints {
+    my ($command, $more, @wanted) = @_;
+    my %figures = figures(here($command) . " $more");
+
+    is(join(' ', grep { !$figures{$_} } @wanted), '', 'prints its figures') or diag(join ' ', sort keys %figures);
+}
+
+# A developer's figures stay in build/bench.json and build/compare.json.
+my ($one, $json) = ('--rounds 1', "BENCH_JSON=$TOP/bench.json");
+my ($core, $page, $again) = ('decode8k_int8_3b_core', 'adapters_decode_one_int8_3b', 'again_same_demo');
+
+prints('build/bench-model build/bench/3-2b --what decode,prefill --label 3-2b', $one, qw(decode8k_int8_3-2b prefill512_int8_3-2b));
+prints('build/bench-adapters build/bench/four --threads 1 --rounds 4', $one, $page, 'adapters_read_3b');
+prints('bench/resident.py /tmp/3b', '--requests 2', 'resident_int8_3b');
+prints('make bench PARTS=core', "$json BENCH_MODEL=$TOP/model", $core, 'encode448_int8_3b_core');
+prints('make bench BENCH_MODEL=/models/Qwen2.5-VL-3B', "$json PARTS='again memory'", $again, 'resident_int8_3b');
+
+my $made = decode_json(VLM::slurp("$TOP/bench.json"));
+
+is(scalar(grep { $_->{name} =~ /^(?:\Q$core\E|\Q$again\E)$/ } @$made), 2, 'make bench adds the figures of its runs');
+
+
+# ---- beside other engines ------------------------------------------------------
+
+$ENV{PYTHONPATH} = "$TOP/packages";
+figures(here 'v/bin/python t/tools/random_gguf.py bench/shapes/3b.json GGUF');
+ok(-e "$TOP/gguf/$_", "it makes its directory, with $_") for qw(text-q8_0.gguf mmproj-f16.gguf);
+
+figures(here 'ov/bin/python bench/openvino_model.py build/bench/3b IR');
+ok(-d "$TOP/ir", 'the checkpoint had what the other engine needs');
+prints('ov/bin/python bench/openvino_bench.py IR --ops amx', '', qw(prefill512 decode ttft448 ttft896x672 again448 four));
+
+my $compare = 'bench/compare --model build/bench/3b --gguf GGUF --llama-bench FILE --llama-server FILE --ik-bench FILE --openvino ov/bin/python --openvino-model IR --also avx512';
+
+my $also = VLM::slurp('/proc/cpuinfo') =~ /\bavx2\b/ ? 'avx2' : 'plain';
+
+prints($compare =~ s/avx512/$also/r, "$one --json $TOP/compare.json", map { ($_, "${_}_$also") }
+       qw(decode_over_llama decode_over_ik prefill512_over_llama ttft448_over_llama four_over_llama));
+
+
+# ---- bits of two builds ----------------------------------------------------------
+
+my $bits = 't/tools/same-bits ../before/build/vlm build/vlm f32 bf16';
+
+make_path("$TOP/$_") for qw(same other);
+program('same/vlm', "#!/bin/sh\nexec build/vlm \"\$@\"\n");
+program('other/vlm', "#!/bin/sh\nfor word; do shift; [ \"\$word\" != f32 ] || word=int8; set -- \"\$@\" \"\$word\"; done\nexec build/vlm \"\$@\"\n");
+
+for (['same', qr/^0 differ$/m, 0], ['other', qr/^[1-9]\d* differ$/m, 256]) {
+    my ($name, $says, $status) = @$_;
+    my $said = `MODELS=$TOP/model OPS=plain ${\ ($bits =~ s{\.\./before/build}{$TOP/$name}r)} 2>&1`;
+
+    like($said, $says, "same-bits: $name build");
+    is($?, $status, 'and its status');
+}
+
+done_testing();
