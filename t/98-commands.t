@@ -1,6 +1,6 @@
-# Tests that each command of README.md, CONTRIBUTING.md and the pages of docs/ is run by a test, or is
-# one whose parts are checked here: targets and variables of make, options of vlm, files and packages.
-# The pages in %ELSEWHERE are run whole by the test beside them, and each curl by t/clients.
+# Tests that each command of README.md, CONTRIBUTING.md, bench/README.md and the pages of docs/ is run by
+# a test, or that it runs here, with a small model.  The pages in %ELSEWHERE are run whole by the test
+# beside them, and each curl by t/clients.
 
 use strict;
 use warnings;
@@ -19,13 +19,45 @@ my %ELSEWHERE = (
     'docs/scale.md'      => 't/live/75-scale.t',
 );
 
-# Commands that a test knows by other words, or that need the world outside of this machine.
+# Commands that another test runs: its file has them, word for word.
 my %KNOWN = (
-    'python3 -m venv ~/hf && ~/hf/bin/pip install huggingface_hub' => 'the hub\'s program, from PyPI',
-    '~/hf/bin/hf download BAAI/RoboBrain2.0-3B --local-dir /models/RoboBrain2.0-3B' => 'a download of 7.5 GB',
-    './configure --with-compat --with-threads --add-dynamic-module=/path/to/nginx-vlm' => 'an nginx from its source',
-    'nginx -t' => 't/91-directives.t',
-    'git worktree add ../before 0b2f26a && make -C ../before/engine build/vlm' => 'a comparison with an older build',
+    'python3 -m venv ~/hf && ~/hf/bin/pip install huggingface_hub' => 't/clients/test_commands.py',
+    '~/hf/bin/hf download BAAI/RoboBrain2.0-3B --local-dir /models/RoboBrain2.0-3B' => 't/clients/test_commands.py',
+    'make run MODEL=/models/RoboBrain2.0-3B' => 't/clients/test_commands.py',
+    'make run MODEL=demo/model-3' => 't/clients/test_commands.py',
+    'make run MODEL=demo/model-bloom' => 't/clients/test_commands.py',
+    'MODEL=demo/model-3 make demo-eval' => 't/clients/test_commands.py',
+    'MODEL=demo/model WEIGHTS=f32 t/demo-eval --set plain --scenes 300' => 't/clients/test_commands.py',
+    './configure --with-compat --with-threads --add-dynamic-module=/path/to/nginx-vlm' => 't/another-nginx',
+    'make test-nginx NGINX=../nginx' => 't/another-nginx',
+    'nginx -t' => 't/install/scenario',
+    'build/bench-model build/bench/3-2b --what decode,prefill --label 3-2b' => 't/96-bench.t',
+    'build/bench-adapters build/bench/four --threads 1 --rounds 4' => 't/96-bench.t',
+    'build/random-checkpoint build/four.json build/bench/four --seed 1 --type bf16 --gain trivial --tokenizer build/qwen-tokenizer/json'
+        => 't/96-bench.t',
+    q{python3 -c 'import json; c = json.load(open("bench/shapes/3b.json")); c["num_hidden_layers"] = 4; json.dump(c, open("build/four.json", "w"))'}
+        => 't/96-bench.t',
+    'bench/resident.py /tmp/3b' => 't/96-bench.t',
+    'make bench PARTS=core' => 't/96-bench.t',
+    'make bench BENCH_MODEL=/models/Qwen2.5-VL-3B' => 't/96-bench.t',
+    'v/bin/python t/tools/random_gguf.py bench/shapes/3b.json GGUF' => 't/96-bench.t',
+    'bench/compare --model build/bench/3b --gguf GGUF --llama-bench FILE --llama-server FILE --ik-bench FILE --openvino ov/bin/python --openvino-model IR --also avx512'
+        => 't/96-bench.t',
+    'ov/bin/python bench/openvino_model.py build/bench/3b IR' => 't/96-bench.t',
+    'ov/bin/python bench/openvino_bench.py IR --ops amx' => 't/96-bench.t',
+    't/tools/same-bits ../before/build/vlm build/vlm f32 bf16' => 't/96-bench.t',
+);
+
+# Targets of make that .ci/run does not come to, and a test that makes each.
+my %MAKES = (
+    run => 't/clients/test_commands.py', 'demo-eval' => 't/clients/test_commands.py', 'test-nginx' => 't/another-nginx',
+    bench => 't/96-bench.t', help => 't/96-make.t', deps => 't/96-make.t', install => 't/96-make.t', deb => 't/install/debian.pl',
+);
+
+# Targets that no test makes whole: what each needs, in the words of its page, and where its parts are tested.
+my %LARGE = (
+    fidelity => ['docs/dev/fidelity.md', 'a venv of 5 GB', 'engine/run/fidelity_cases.h', 't/fidelity/expected'],
+    cuda => ['docs/gpu.md', '`make cuda` needs nvcc of CUDA 13.0', 'cuda/test/compile', 'cuda-compile'],
 );
 
 my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || 'build/ngx_http_vlm_module.so';
@@ -33,11 +65,14 @@ my $built = -x dirname($module) . '/random-checkpoint' ? dirname($module) : 'bui
 my $vlm = dirname($module) . '/vlm';
 my $makefile = join '', map { VLM::slurp($_) } qw(Makefile engine/Makefile conf/run.sh), glob 't/demo-eval bench/run.py';
 my %target = map { $_ => 1 } VLM::slurp('Makefile') =~ /^([\w-]+)(?=[^:=\n]*:(?!=))/mg;
+my ($parts) = `bench/run.py --help` =~ /\n +PART (.*?)\n\n/s;
 my $top = tempdir(CLEANUP => 1);
 my %ours = map { $_ => 1 } VLM::slurp('conf/debian/control') =~ /^Package: (\S+)/mg;
 my (%known, $n);
 
 $target{$_} = 1 for map { split } VLM::slurp('Makefile') =~ /^\.PHONY: ((?:.*\\\n)*.*)/mg;
+
+my %ci = targets_of_ci();
 
 
 # Returns the commands of a page's blocks, without their comments.
@@ -49,12 +84,56 @@ sub commands {
     while (my ($language, $block) = splice @fences, 0, 2) {
         next unless $language =~ /^(?:sh)?$/;
 
-        $block =~ s/\\\n\s*/ /g;
+        $block =~ s/ *\\\n\s*/ /g;
         $block =~ s/'[^']*'/$& =~ s{\n}{ }gr/ge;        # a body over several lines
         push @found, map { s/\s+# .*//r =~ s/^\$ //r } grep { /^[^#\s]/ } split /\n/, $block;
     }
 
     return @found;
+}
+
+
+# Returns the targets that .ci/run makes: those that it names, what they depend on, and what their
+# commands make in turn.
+sub targets_of_ci {
+    my $text = VLM::slurp('Makefile') =~ s/\\\n\s*/ /gr;
+    my %rule;
+
+    while ($text =~ /^([\w -]+):(?!=)(.*)\n((?:\t.*\n)*)/mg) {
+        my ($names, $needs, $commands) = ($1, $2, $3);
+        my $makes = join ' ', $commands =~ /^\t\W*(?:\$\((?:MAKE|SANITIZED)\).*)/mg;
+
+        $rule{$_} .= " $needs $makes" for split ' ', $names;
+    }
+
+    my %reached;
+    my @found = VLM::slurp('.ci/run') =~ /^(?:.*; *)?make ([\w-]+)/mg;
+
+    while (defined(my $name = shift @found)) {
+        push @found, grep { $rule{$_} } ($rule{$name} || '') =~ /[\w-]+/g unless $reached{$name}++;
+    }
+
+    return %reached;
+}
+
+
+# Returns what is wrong with a target of make, or undef.
+sub wrong_target {
+    my ($name) = @_;
+
+    return "$name is no target" unless $target{$name};
+    return undef if $ci{$name};
+
+    if (my $large = $LARGE{$name}) {
+        my ($page, $needs, $test, $part) = @$large;
+
+        return "$page does not say: $needs" if index(VLM::slurp($page), $needs) < 0;
+        return index(VLM::slurp($test), $part) < 0 ? "$test has no $part" : undef;
+    }
+
+    my $test = $MAKES{$name} or return "no test makes $name";
+
+    return VLM::slurp($test) =~ /\bmake (?:-s )?\Q$name\E\b/ ? undef : "$test does not make $name";
 }
 
 
@@ -64,21 +143,24 @@ sub wrong {
 
     if (exists $KNOWN{$command}) {
         $known{$command} = 1;
-        return undef;
+        return index(VLM::slurp($KNOWN{$command}), $command) < 0 ? "$KNOWN{$command} does not run it" : undef;
     }
 
     return undef if $command =~ /^export TEST_NGINX_LOAD_MODULES=/;
     return (grep { defined } map { wrong($_) } split / && /, $command)[0] if $command =~ / && /;
 
     if ($command =~ /^((?:[A-Z_]+=\S+ )*)make((?: .*)?)$/) {
+        my @wrong;
+
         for my $word (split ' ', "$1 $2" =~ s/"[^"]*"/x/gr) {
             my ($variable) = $word =~ /^([A-Z_]+)=/;
 
-            return "$word is no target" if !$variable && !$target{$word};
-            return "$variable is no variable" if $variable && $makefile !~ /\b$variable\b/;
+            push @wrong, $variable ? $makefile =~ /\b$variable\b/ ? () : "$variable is no variable" : wrong_target($word) // ();
         }
 
-        return undef;
+        push @wrong, map { $parts =~ /\b$_\b/ ? () : "$_ is no part" } map { split } $command =~ /PARTS="?([\w ]+)/;
+
+        return $wrong[0];
     }
 
     if ($command =~ /^(?:build\/)?vlm (plan|doctor) (.*)/) {
@@ -115,16 +197,16 @@ sub wrong {
 
     if ($program =~ m{^(?:t|bench|conf|build|engine/build)/}) {
         (my $source = $program) =~ s{^engine/build/(?:lib/)?}{};
+        my ($file) = grep { -e } $program, "engine/$source.c", "lib/$source.c" or return "there is no $program";
 
-        return -e $program || -e "engine/$source.c" || -e "lib/$source.c" || $makefile =~ m{\b\Q@{[$program =~ s{^build/}{}r]}\E\b}
-               ? undef : "there is no $program";
+        return (map { "$program has no $_" } grep { index(VLM::slurp($file), $_) < 0 } grep { /^--/ } @words)[0];
     }
 
     return 'no test knows it';
 }
 
 
-for my $page ('README.md', 'CONTRIBUTING.md', glob 'docs/*.md docs/dev/*.md t/README.md demo/README.md') {
+for my $page ('README.md', 'CONTRIBUTING.md', glob 'docs/*.md docs/dev/*.md bench/README.md t/README.md demo/README.md') {
     if (my $test = $ELSEWHERE{$page}) {
         like(VLM::slurp($test), qr/\Q$page\E/, "$page: $test runs its commands");
         next;
