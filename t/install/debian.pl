@@ -54,7 +54,10 @@ sub make_root {
     run('rm', '-rf', '--one-file-system', $root);
     make_path($root);
     run('tar', '-xf', $archive, '-C', $root);
+
+    # The way out of this network: its resolvers and, where a proxy has one of its own, its certificate authority.
     run('cp', '/etc/resolv.conf', "$root/etc/resolv.conf");
+    run('sh', '-ec', 'test ! -d "$1" || cp -rT "$1" "$2$1"', 'sh', '/usr/local/share/ca-certificates', $root);
 }
 
 
@@ -70,12 +73,15 @@ sub build {
         run('touch', "$root/ready");
     }
 
-    run('rm', '-rf', "$root/src");
+    # nvcc, 280 MB of wheels from PyPI, is kept with the builder.
     make_path("$root/src");
+    run('find', "$root/src", '-mindepth', 1, '-not', '-path', "$root/src/build", '-not', '-path', "$root/src/build/nvcc*",
+        '-delete');
     run('sh', '-ec', 'tar -c --exclude=./build --exclude=./engine/build --exclude=./run --exclude=./.git --exclude=./t/servroot . '
                      . '| tar -x --no-same-owner -C "$1"', 'sh', "$root/src");
 
-    in_root($root, 'cd /src; make deb >/src/deb.log 2>&1 || { tail -n 40 /src/deb.log; exit 1; }');
+    # One architecture is enough to test a package of it.
+    in_root($root, 'cd /src; { make nvcc && make deb ARCHS=75; } >/src/deb.log 2>&1 || { tail -n 40 /src/deb.log; exit 1; }');
 
     return in_root($root, 'cd /src/build/deb; lintian --allow-root --fail-on none *.changes');
 }
@@ -90,7 +96,7 @@ sub raise {
         for deb in /debs/*.deb; do
             rm -rf /debs/tree
             dpkg-deb -R $deb /debs/tree
-            sed -i '/^Version:/s/-1~/-2~/' /debs/tree/DEBIAN/control
+            sed -i 's/^\(Version: \|.*[( ]libnginx-mod-http-vlm (= \)\([^,)]*\)-1~/\1\2-2~/' /debs/tree/DEBIAN/control
             dpkg-deb -b /debs/tree /debs/next >/dev/null
         done
         rm -rf /debs/tree
