@@ -181,7 +181,7 @@ ngx_uint_t ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_lease_init(ngx_http_vlm_engine_t *eng);
 
-/* thread: takes a place in the line of the request's session, by its arrival;
+/* thread: takes a place in the queue of the request's session, by its arrival;
    the request has ended if the store fails */
 
 void ngx_http_vlm_lease_enter(ngx_http_vlm_ctx_t *ctx);

@@ -89,7 +89,7 @@ ngx_http_vlm_page_find(ngx_http_vlm_ctx_t *ctx, vlm_document_page_t *page,
 }
 
 
-/* ---- the line of those that draw ----------------------------------------- */
+/* ---- the queue of requests whose pages are drawn ------------------------- */
 
 
 static void ngx_http_vlm_page_next(ngx_http_vlm_engine_t *eng);
