@@ -188,7 +188,8 @@ my $compare = 'bench/compare --model build/bench/3b --gguf GGUF --llama-bench FI
 
 my $also = VLM::slurp('/proc/cpuinfo') =~ /\bavx2\b/ ? 'avx2' : 'plain';
 
-prints($compare =~ s/avx512/$also/r, "$one --json $TOP/compare.json", map { ($_, "${_}_$also") }
+prints($compare =~ s/avx512/$also/r, "$one --gguf4 $TOP/gguf/text-q8_0.gguf --json $TOP/compare.json",
+       qw(decode_over_llama_q4_int4 decode_over_ik_q4_int4 prefill512_over_llama_q4_int4), map { ($_, "${_}_$also") }
        qw(decode_over_llama decode_over_ik prefill512_over_llama ttft448_over_llama four_over_llama));
 
 
