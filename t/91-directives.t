@@ -307,30 +307,10 @@ for my $level (qw(notice error)) {
 
 # ---- snippets --------------------------------------------------------------
 
-# The snippets of all pages, fenced or indented, with the context that each needs.
-sub snippets {
-    my ($file) = @_;
-
-    my $text = VLM::slurp($file);
-
-    $text =~ s/^## The generated text\n.*//ms;
-
-    my @found = $text =~ /^```nginx\n(.*?)^```/msg;
-
-    $text =~ s/^```.*?^```//msg;
-
-    push @found, map { s/^    //mgr } grep { /[;}]$/m && !/^    Syntax:/m && !/^    (?:vlm_engine )?"/m }
-                 $text =~ /((?:^    \S.*\n|^     +\S.*\n)+)/mg unless $file =~ m{^docs/dev/};
-
-    push @found, $text =~ /^    Example:  (.*)/mg;
-
-    return map { split /^\.\.\.\n/m } @found;
-}
-
 my ($n, $maps) = (0, '');
 
 for my $file ('README.md', sort glob 'docs/*.md docs/dev/*.md') {
-    for my $snippet (snippets($file)) {
+    for my $snippet (Shipped::snippets($file)) {
         my ($first) = $snippet =~ /^\s*(.*)/;
         my %at = (main => 'thread_pool vlm threads=1;', http => '', engine => '', server => '');
 

@@ -31,6 +31,28 @@ sub fences {
 }
 
 
+# Returns all configuration of a page, fenced, indented, or behind "Example:", without the text that the
+# module generates.
+sub snippets {
+    my ($file) = @_;
+
+    my $text = VLM::slurp($file);
+
+    $text =~ s/^## The generated text\n.*//ms;
+
+    my @found = $text =~ /^```nginx\n(.*?)^```/msg;
+
+    $text =~ s/^```.*?^```//msg;
+
+    push @found, map { s/^    //mgr } grep { /[;}]$/m && !/^    Syntax:/m && !/^    (?:vlm_engine )?"/m }
+                 $text =~ /((?:^    \S.*\n|^     +\S.*\n)+)/mg unless $file =~ m{^docs/dev/};
+
+    push @found, $text =~ /^    Example:  (.*)/mg;
+
+    return map { split /^\.\.\.\n/m } @found;
+}
+
+
 # Returns a configuration for a server in this directory, with this port.
 sub placed {
     my ($text, $dir, $port) = @_;
@@ -48,6 +70,7 @@ sub placed {
         s{/var/lib/nginx/vlm}{$dir/store}g;
         s{/run/nginx-vlm\.sock}{$dir/vlm.sock}g;
         s{/models/(RoboBrain2\.0-3B|Qwen3-VL-2B-Instruct)}{model($dir, $1)}ge;
+        s{/srv/robobrain/(weights)}{model($dir, $1)}ge;
         s{/models/bloomz-560m}{$ROOT/demo/model-bloom}g;
         s{/models/adapters}{$ROOT/demo/adapters}g;
         s{/models/all-MiniLM-L6-v2}{$ROOT/t/fixtures/embed/tiny}g;

@@ -6,6 +6,9 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use File::Basename qw(dirname);
+use File::Copy qw(copy);
+use File::Temp ();
 use JSON::PP qw(decode_json encode_json);
 use Shipped;
 use Test::More;
@@ -21,7 +24,7 @@ my $KEY = 'Bearer a-long-secret';
 
 my %all = Shipped::all();
 
-is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf scale-out-node.conf several-models.conf', 'the list of shipped configurations');
+is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf robobrain.conf scale-out-node.conf several-models.conf', 'the list of shipped configurations');
 cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
 cmp_ok(scalar @ASKS, '>', 10, 'the table of routes names those that ask the model');
 is(scalar @UPLOADS, 3, 'the table of routes names those that take documents');
@@ -182,6 +185,38 @@ for my $name (sort keys %all) {
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
+}
+
+
+# ---- in the place of RoboBrain's script ----------------------------------------
+
+{
+    my %set = $all{'robobrain.conf'} =~ /^        (\w+) +([^;]*);/mg;
+    my $vlm = dirname((split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || 'build/ngx_http_vlm_module.so')[0]) . '/vlm';
+    my $top = File::Temp->newdir;
+
+    copy('bench/shapes/3b.json', "$top/config.json") or die "3b.json: $!";
+
+    my $options = join ' ', map { '--' . tr/_/-/r . " $set{$_}" } qw(weights slots context max_pixels features);
+    my ($few, $many) = map {
+        decode_json(`$vlm plan $top --device cpu --ops plain --threads $_ $options --json`)->{total};
+    } 2, 32;
+    my ($memory) = $set{memory} =~ /^(\d+)m$/;
+
+    cmp_ok($many, '<=', $memory << 20, 'robobrain.conf: a RoboBrain2.0-3B fits its memory');
+    ok(index(VLM::slurp('docs/migrate.md'), sprintf 'its plan is %.1f GB with 2 threads, %.1f GB with 32', $few / 1e9, $many / 1e9) > 0,
+       'with the numbers of docs/migrate.md') or diag("$few, $many");
+
+    # The front end's largest picture, 2000x2000, is 71 x 71 tokens, and 28 pixels a token.
+    cmp_ok($set{max_pixels}, '>=', 2000 * 2000, 'the largest picture of the front end is not scaled');
+    cmp_ok(71 * 71 + $set{max_tokens}, '<', 1024 * ($set{context} =~ s/k$//r), 'such a picture and an answer fit the context');
+
+    my $s = started('robobrain.conf', $all{'robobrain.conf'});
+
+    like(ask($s, '/api/health', '-i', '-H', 'Origin: http://localhost:3000')->{body},
+         qr/^Access-Control-Allow-Origin: http:\/\/localhost:3000\r$/m, 'the front end\'s own server is let in');
+    is(ask($s, '/api/health', '-H', 'Origin: http://localhost:3001')->{code}, 403, 'and another page is not');
+    ok($s->stop, 'the server stops in time');
 }
 
 
