@@ -7,6 +7,7 @@ page, so that a test fails if the screenshots are older than the page.
 import glob
 import hashlib
 import os
+import re
 import shutil
 
 from PIL import Image
@@ -97,15 +98,34 @@ def screenshot_of_the_start(fixtures):
     shoot(desktop(fixtures), 'start')
 
 
+def shipped_with_a_page():
+    """README's configuration, and those of conf/ that serve html/."""
+
+    names = []
+
+    for path in sorted(glob.glob(os.path.join(ROOT, 'conf', '*.conf'))):
+        with open(path) as file:
+            if re.search(r'^ *root ', file.read(), re.M):
+                names.append(os.path.basename(path))
+
+    return ['README.md'] + names
+
+
 @test
-def the_page_of_a_shipped_configuration_has_its_style(fixtures):
-    for name in ('README.md', 'minimal.conf', 'full.conf'):
+def the_page_of_a_shipped_configuration_has_its_style_and_answers(fixtures):
+    names = shipped_with_a_page()
+    same(names, ['README.md', 'full.conf', 'minimal.conf', 'robobrain.conf', 'several-models.conf'],
+         'shipped configurations with a page')
+
+    for name in names:
         server = Shipped(name)
         fixtures.servers.append(server)
         page = fixtures.open(server.start(), width=1080, height=660)
         page.ready()
         same(page.p.evaluate('[...document.styleSheets].map((s) => s.cssRules.length > 50)'), [True],
              f'the style sheet of {name} is applied')
+        page.take(picture('table-01.png'))
+        check(page.ask('How many objects are on the table?', 'general'), f'the page of {name} has an answer')
         shoot(page, 'shipped-' + name)
 
 
