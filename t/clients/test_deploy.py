@@ -1,18 +1,22 @@
 """
-Compares conf/kubernetes with Kubernetes' schemas, and parses the expressions of
-conf/grafana and conf/prometheus.  t/98-kubernetes.t and t/live/77-monitoring.t
-compare both with the server.
+Compares conf/kubernetes with the schemas of Kubernetes and of the Prometheus
+operator, and conf/container/compose.yaml with the Compose specification, and
+parses the expressions of conf/grafana and conf/prometheus.  t/97-deploy.t,
+t/98-kubernetes.t and t/live/77-monitoring.t compare all with the server.
 """
 
+import copy
 import glob
 import json
 import os
 import re
 import urllib.request
 
+import compose_spec
 import kubernetes_validate
 import promql_parser
 import yaml
+from cloudcoil.models.prometheus_operator import v1 as operator
 
 from server import ROOT, URL
 from tap import test
@@ -42,7 +46,7 @@ def kubernetes_takes_each_file():
         with open(path) as file:
             resource = yaml.safe_load(file)
 
-        if resource['kind'] == 'ServiceMonitor':        # of an operator, without a schema here
+        if resource['kind'] == 'ServiceMonitor':        # the operator's
             continue
 
         kinds.append(resource['kind'])
@@ -55,6 +59,81 @@ def kubernetes_takes_each_file():
 
     assert sorted(kinds) == ['Deployment', 'HorizontalPodAutoscaler', 'PersistentVolumeClaim', 'PodDisruptionBudget',
                              'Service'], kinds
+
+
+# The operator's models leave out what they do not know.
+def monitored(resource):
+    monitor = operator.ServiceMonitor.model_validate(resource)
+    known = monitor.model_dump(mode='json', by_alias=True, exclude_unset=True)
+
+    assert known == resource, f'{known}, and not {resource}'
+
+
+@test
+def the_operator_takes_the_monitor():
+    with open(os.path.join(ROOT, 'conf/kubernetes/servicemonitor.yaml')) as file:
+        resource = yaml.safe_load(file)
+
+    monitored(resource)
+
+    for change in (lambda r: r['spec'].update(colour='blue'),
+                   lambda r: r['spec'].pop('selector'),
+                   lambda r: r['spec']['selector'].update(matchLabel={}),
+                   lambda r: r['spec']['endpoints'][0].update(interval='often'),
+                   lambda r: r['spec']['endpoints'][0].update(path=7),
+                   lambda r: r['spec']['endpoints'][0].update(pad='/metrics'),
+                   lambda r: r['metadata'].update(label={}),
+                   lambda r: r.update(apiVersion='monitoring.coreos.com/v2')):
+        other = copy.deepcopy(resource)
+        change(other)
+        assert refused(monitored, other), other
+
+
+def composed(text, **variables):
+    """Reads a compose file, with variables replaced as compose does: ${NAME:-word}, ${NAME:?error}."""
+
+    def value(match):
+        name, sign, word = match.groups()
+
+        if sign == '?' and not variables.get(name):
+            raise ValueError(word)
+
+        return variables.get(name) or word
+
+    text = re.sub(r'\$\{(\w+):([-?])([^}]*)\}', value, text)
+
+    if '${' in text:
+        raise ValueError('a variable of another form')
+
+    return compose_spec.PyCompose.from_yaml(text)
+
+
+@test
+def the_compose_file_is_one_of_the_specification():
+    with open(os.path.join(ROOT, 'conf/container/compose.yaml')) as file:
+        text = file.read()
+
+    for variables in ({'MODEL': '/models/m'}, {'MODEL': '/models/m', 'MEMORY': '6g'}):
+        compose = composed(text, **variables)
+        assert (compose.name, compose.service_names()) == ('nginx-vlm', ['vlm']), compose
+
+    assert refused(composed, text), 'a file without its model'
+    assert refused(lambda t: composed(t, MODEL='/models/m', MEMORY='much'), text), 'a size that is none'
+
+    for right, wrong in (('name: nginx-vlm', 'colour: blue'),
+                         ('    read_only:', '    readonly:'),
+                         ('read_only: true', 'read_only: often'),
+                         ('cap_drop: [ALL]', 'cap_drop: ALL'),
+                         ('nofile: 65536', 'nofile: many'),
+                         ('dockerfile:', 'containerfile:'),
+                         (':/model:ro', ':model:ro'),
+                         ('127.0.0.1:5001:5001', '127.0.0.1:5001:x'),
+                         ('interval: 30s', 'interval: often'),
+                         ('start_period:', 'begin_period:'),
+                         ('restart: unless-stopped', 'restart: sometimes'),
+                         ('stop_grace_period: 160s', 'stop_grace_period: long')):
+        assert right in text, right
+        assert refused(lambda t: composed(t, MODEL='/models/m'), text.replace(right, wrong)), wrong
 
 
 @test
