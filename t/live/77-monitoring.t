@@ -130,19 +130,33 @@ for my $rule (@rules) {
 
 # ---- OpenTelemetry --------------------------------------------------------------------
 
-# Directives of nginx-otel 0.1, with the number of their values
-my %known = (otel_exporter => 0, otel_service_name => 1, otel_trace => 1, otel_trace_context => 1, otel_span_name => 1,
-             otel_span_attr => 2, endpoint => 1, interval => 1, batch_size => 1, batch_count => 1);
-my @odd;
+# Directives that nginx-otel has since 0.1, with the forms of their values.  Debian does not have that module, so
+# nginx -t cannot read the file; nginx compiles its values, as those of a log's format, in the server above.
+my $ANY = qr/"[^"]+"|[^\s;"]+/;
+my %http = (otel_exporter => qr/\{/, otel_service_name => qr/$ANY;/, otel_trace => qr/(?:on|off|\$\w+);/, otel_span_name => qr/$ANY;/,
+            otel_trace_context => qr/(?:ignore|extract|inject|propagate);/, otel_span_attr => qr/$ANY\s+$ANY;/);
+my %exporter = (endpoint => qr{(?:https?://)?[\w.-]+:\d+;}, interval => qr/\d+(?:ms|s)?;/, batch_size => qr/\d+;/,
+                batch_count => qr/\d+;/, '}' => qr//);
 
-for (grep { /\S/ } map { s/#.*//r } split /\n/, $otel) {
-    next if /^\}\s*$/;
-    my ($name, @values) = /"[^"]*"|[^\s;{]+/g;
+# Returns the lines that are not of the module.
+sub odd_lines {
+    my ($text) = @_;
+    my ($known, @odd) = (\%http);
 
-    push @odd, $_ unless defined $known{$name} && @values == $known{$name} && /[;{]\s*$/;
+    for my $line (grep { /\S/ } map { s/\s*#.*//r } split /\n/, $text) {
+        my ($name, $values) = $line =~ /^\s*(\S+)\s*(.*?)\s*$/;
+
+        push @odd, $line unless $known->{$name} && $values =~ /^$known->{$name}$/;
+        $known = $name eq 'otel_exporter' ? \%exporter : $name eq '}' ? \%http : $known;
+    }
+
+    return join("\n", @odd, $known == \%http ? () : 'a block has no end');
 }
 
-is(join("\n", @odd), '', 'directives are those of the module');
+is(odd_lines($otel), '', 'directives are those of the module');
+is(odd_lines($otel =~ s/propagate;/follow;/r =~ s/endpoint/endpoints/r =~ s/^(otel_trace +on);/$1/mr) =~ s/ +/ /gr,
+   " endpoints 127.0.0.1:4317;\notel_trace on\notel_trace_context follow;", 'others are found');
+like(odd_lines($otel =~ s/^\}//mr), qr/a block has no end$/, 'and a block without its end');
 
 my %ours = map { $_ => 1 } VLM::slurp('http/status/vars.c') =~ /ngx_string\("(vlm_\w+)"\)/g;
 my @used = $otel =~ /^otel_span_attr .*\$(vlm_\w+);/mg;
