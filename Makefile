@@ -207,6 +207,7 @@ build/venv/pillow: | build/venv/done
 # ---- measurements -------------------------------------------------------------------------------
 
 # PARTS= chooses parts, which bench/run.py lists, and BENCH_JSON= another file than build/bench.json.
+# BRIEF=1 takes one round of each, to try it.
 # BENCH_MODEL= names a checkpoint of the 3B's shape; by default one with random weights is made,
 # 7.5 GB, and its quantised cache, 3.8 GB.
 PARTS         ?=
@@ -216,7 +217,7 @@ BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-mod
 bench-programs: $(BENCHES)
 
 bench: module tools documents bench-programs
-	@bench/run.py --model $(BENCH_MODEL) $(if $(BENCH_JSON),--json $(BENCH_JSON)) $(PARTS)
+	@bench/run.py --model $(BENCH_MODEL) $(if $(BRIEF),--brief) $(if $(BENCH_JSON),--json $(BENCH_JSON)) $(PARTS)
 
 bench-queue: module tools
 	@bench/queue_cost.py

@@ -65,6 +65,7 @@ static matrix_t  matrices[] = {
 
 #define MATRICES  (sizeof(matrices) / sizeof(matrices[0]))
 #define TEXT      4                    /* the first four are the language model's */
+#define GAINS     32768                /* of norms, and scales of rows */
 
 /* Rows that int4 is measured with: sequences, and a slice of a prompt. */
 static const uint32_t  counts[] = { 1, 2, 4, 8, 16, ROWS };
@@ -333,19 +334,18 @@ open_bench(bench_t *b, vlm_err_t *err)
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
     b->kv[0] = (vlm_kv_t) { VLM_INT16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL, NULL, NULL };
 
-    b->x = b->ops->basic->reserve(b->device, values * sizeof(float), err);
-    b->y = b->ops->basic->reserve(b->device, values * sizeof(float), err);
-    b->gain = b->ops->basic->reserve(b->device, 32768 * sizeof(float), err);
+    /* One block, because a device has few: the matrices have eleven. */
+    b->x = b->ops->basic->reserve(b->device, (2 * values + GAINS) * sizeof(float), err);
     b->ids = b->ops->basic->reserve(b->device, 16384 * sizeof(uint32_t), err);
     b->kv[0].k = b->ops->basic->reserve(b->device, 4 * matrix, err);
     scratch = b->ops->basic->reserve(b->device, b->ops->basic->scratch_bytes(b->device, &need), err);
 
-    if (b->x == NULL || b->y == NULL || b->gain == NULL || b->ids == NULL || b->kv[0].k == NULL
-        || scratch == NULL)
-    {
+    if (b->x == NULL || b->ids == NULL || b->kv[0].k == NULL || scratch == NULL) {
         return -1;
     }
 
+    b->y = b->x + values;
+    b->gain = b->y + values;
     b->kv[0].v = (uint16_t *) b->kv[0].k + matrix;
     b->kv[0].k_scale = b->kv[0].v_scale = b->gain;
     b->kv[1] = b->kv[0];
@@ -356,7 +356,7 @@ open_bench(bench_t *b, vlm_err_t *err)
         b->x[i] = (float) ((int) (i * 7919 % 2001) - 1000) / 1000;
     }
 
-    for (i = 0; i < 32768; i++) {
+    for (i = 0; i < GAINS; i++) {
         b->gain[i] = 1;
     }
 
@@ -370,38 +370,54 @@ open_bench(bench_t *b, vlm_err_t *err)
 }
 
 
+static int
+read_options(bench_t *b, const char **set, uint32_t *threads, int argc, char **argv)
+{
+    int  i;
+
+    b->rounds = 5;
+    b->matrices = b->attention = b->int4 = 1;
+    *threads = vlm_processors();
+
+    if (argc % 2 == 0) {
+        return -1;
+    }
+
+    for (i = 1; i < argc; i += 2) {
+        if (strcmp(argv[i], "--ops") == 0) {
+            *set = argv[i + 1];
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            *threads = (uint32_t) strtoul(argv[i + 1], NULL, 10);
+            bench_clock = *threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+        } else if (strcmp(argv[i], "--rounds") == 0) {
+            b->rounds = (uint32_t) strtoul(argv[i + 1], NULL, 10);
+        } else if (strcmp(argv[i], "--what") == 0) {
+            b->matrices = strcmp(argv[i + 1], "matrices") == 0;
+            b->attention = strcmp(argv[i + 1], "attention") == 0;
+            b->int4 = strcmp(argv[i + 1], "int4") == 0;
+        } else {
+            return -1;
+        }
+    }
+
+    if (!b->matrices && !b->attention && !b->int4) {
+        return -1;
+    }
+
+    return b->rounds >= 1 && b->rounds <= BENCH_ROUNDS ? 0 : -1;
+}
+
+
 int
 main(int argc, char **argv)
 {
-    int          i;
     char         text[64], *comma;
     bench_t      b = { 0 };
     vlm_err_t    err = { VLM_OK, "" };
     uint32_t     threads;
     const char  *set = NULL;
 
-    b.rounds = 5;
-    b.matrices = b.attention = b.int4 = 1;
-    threads = vlm_processors();
-
-    for (i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--ops") == 0) {
-            set = argv[i + 1];
-        } else if (strcmp(argv[i], "--threads") == 0) {
-            threads = (uint32_t) strtoul(argv[i + 1], NULL, 10);
-            bench_clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
-        } else if (strcmp(argv[i], "--rounds") == 0) {
-            b.rounds = (uint32_t) strtoul(argv[i + 1], NULL, 10);
-        } else if (strcmp(argv[i], "--what") == 0) {
-            b.matrices = strcmp(argv[i + 1], "matrices") == 0;
-            b.attention = strcmp(argv[i + 1], "attention") == 0;
-            b.int4 = strcmp(argv[i + 1], "int4") == 0;
-        }
-    }
-
-    if (argc % 2 == 0 || b.rounds < 1 || b.rounds > BENCH_ROUNDS
-        || (!b.matrices && !b.attention && !b.int4))
-    {
+    if (read_options(&b, &set, &threads, argc, argv) != 0) {
         fputs("usage: bench-kernels [--ops SET] [--threads N] [--rounds N]"
               " [--what matrices|attention|int4]\n", stderr);
         return 2;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the measuring programs and collects their figures: `make bench`.
 
-    bench/run.py [--model DIR] [--json FILE] [PART ...]
+    bench/run.py [--model DIR] [--json FILE] [--brief] [PART ...]
 
 Each part prints a line of JSON for each figure.  The figures are written to build/bench.json, where
 those of parts that did not run remain, and printed as one table.
@@ -42,6 +42,10 @@ PARTS = {
     "adapters": ["build/bench-adapters {model} --threads 1"],
 }
 ASKED = ("core", "adapters")            # parts that run only if they are named
+
+# The words that make a part's program brief; "again" and "deliver" are brief as they are.
+BRIEF = {"build/again": "", "bench/deliver.py": "", "bench/serve.py": " --seconds 0.3",
+         "bench/resident.py": " --requests 1"}
 
 
 failed = []                             # parts
@@ -86,6 +90,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--model", default=ROOT + "/build/bench/3b")
     p.add_argument("--json", default=ROOT + "/build/bench.json")
+    p.add_argument("--brief", action="store_true", help="one round of each, to try it")
     p.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     a = p.parse_args()
 
@@ -106,7 +111,8 @@ def main():
 
     for part in parts:
         for command in PARTS[part]:
-            figures += run(command.format(model=a.model), part)
+            words = BRIEF.get(command.split()[0], " --rounds 1") if a.brief else ""
+            figures += run(command.format(model=a.model) + words, part)
 
     new = {f["name"] for f in figures}
     old = json.load(open(a.json)) if os.path.exists(a.json) else []
