@@ -398,7 +398,7 @@ print_table(void **state)
     uint32_t  i;
 
     static const vlm_type_t   types[] = { VLM_INT8, VLM_INT4 };
-    static const char *const  names[] = { "int8", "int4" };
+    static const char *const  names[] = { "int8, today", "int4, today" };
 
     (void) state;
 
