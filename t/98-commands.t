@@ -1,17 +1,23 @@
-# Tests that each command of README.md, CONTRIBUTING.md, bench/README.md and the pages of docs/ is run by
-# a test, or that it runs here, with a small model.  The pages in %ELSEWHERE are run whole by the test
-# beside them, and each curl by t/clients.
+# Tests each command of README.md, CONTRIBUTING.md and the pages of docs/, bench/, demo/ and t/, in blocks
+# and in sentences.  A command is run by the test that Commands::run_by() finds, or by the test of its page,
+# or here: make prints what it would do, a program reads its options, vlm has a small model.
 
 use strict;
 use warnings;
 
 use lib 't/lib';
+use Commands;
 use File::Basename qw(dirname);
 use File::Temp qw(tempdir);
+use Targets;
 use Test::More;
+use Text::ParseWords qw(shellwords);
 use VLM;
 
-my %ELSEWHERE = (
+my @PAGES = ('README.md', 'CONTRIBUTING.md', glob 'docs/*.md docs/dev/*.md bench/README.md demo/README.md t/README.md');
+
+# These tests run the blocks of a page from its own text.
+my %WHOLE = (
     'docs/install.md'    => 't/97-deploy.t',
     'docs/operations.md' => 't/live/71-manual.t',
     'docs/security.md'   => 't/live/71-manual.t',
@@ -19,209 +25,259 @@ my %ELSEWHERE = (
     'docs/scale.md'      => 't/live/75-scale.t',
 );
 
-# Commands that another test runs: its file has them, word for word.
-my %KNOWN = (
-    'python3 -m venv ~/hf && ~/hf/bin/pip install huggingface_hub' => 't/clients/test_commands.py',
-    '~/hf/bin/hf download BAAI/RoboBrain2.0-3B --local-dir /models/RoboBrain2.0-3B' => 't/clients/test_commands.py',
-    'make run MODEL=/models/RoboBrain2.0-3B' => 't/clients/test_commands.py',
-    'make run MODEL=demo/model-3' => 't/clients/test_commands.py',
-    'make run MODEL=demo/model-bloom' => 't/clients/test_commands.py',
-    'MODEL=demo/model-3 make demo-eval' => 't/clients/test_commands.py',
-    'MODEL=demo/model WEIGHTS=f32 t/demo-eval --set plain --scenes 300' => 't/clients/test_commands.py',
-    './configure --with-compat --with-threads --add-dynamic-module=/path/to/nginx-vlm' => 't/another-nginx',
-    'make test-nginx NGINX=../nginx' => 't/another-nginx',
-    'nginx -t' => 't/install/scenario',
-    'build/bench-model build/bench/3-2b --what decode,prefill --label 3-2b' => 't/96-bench.t',
-    'build/bench-adapters build/bench/four --threads 1 --rounds 4' => 't/96-bench.t',
-    'build/random-checkpoint build/four.json build/bench/four --seed 1 --type bf16 --gain trivial --tokenizer build/qwen-tokenizer/json'
-        => 't/96-bench.t',
-    q{python3 -c 'import json; c = json.load(open("bench/shapes/3b.json")); c["num_hidden_layers"] = 4; json.dump(c, open("build/four.json", "w"))'}
-        => 't/96-bench.t',
-    'bench/resident.py /tmp/3b' => 't/96-bench.t',
-    'make bench PARTS=core' => 't/96-bench.t',
-    'make bench BENCH_MODEL=/models/Qwen2.5-VL-3B' => 't/96-bench.t',
-    'v/bin/python t/tools/random_gguf.py bench/shapes/3b.json GGUF' => 't/96-bench.t',
-    'bench/compare --model build/bench/3b --gguf GGUF --llama-bench FILE --llama-server FILE --ik-bench FILE --openvino ov/bin/python --openvino-model IR --also avx512'
-        => 't/96-bench.t',
-    'ov/bin/python bench/openvino_model.py build/bench/3b IR' => 't/96-bench.t',
-    'ov/bin/python bench/openvino_bench.py IR --ops amx' => 't/96-bench.t',
-    't/tools/same-bits ../before/build/vlm build/vlm f32 bf16' => 't/96-bench.t',
-);
-
-# Targets of make that .ci/run does not come to, and a test that makes each.
-my %MAKES = (
-    run => 't/clients/test_commands.py', 'demo-eval' => 't/clients/test_commands.py', 'test-nginx' => 't/another-nginx',
-    bench => 't/96-bench.t', help => 't/96-make.t', deps => 't/96-make.t', install => 't/96-make.t', deb => 't/install/debian.pl',
-);
-
-# Targets that no test makes whole: what each needs, in the words of its page, and where its parts are tested.
-my %LARGE = (
-    fidelity => ['docs/dev/fidelity.md', 'a venv of 5 GB', 'engine/run/fidelity_cases.h', 't/fidelity/expected'],
-    cuda => ['docs/gpu.md', '`make cuda` needs nvcc of CUDA 13.0', 'cuda/test/compile', 'cuda-compile'],
+# No test runs these commands, and why.
+my %NOT_RUN = (
+    'curl -F file=@PICTURE' => 'the part of a command that t/clients/test_docs.py runs whole',
+    'docker stop' => 'there is no Docker',
+    'git clone' => 'the part of a command',
+    'git lfs pull' => 'git-lfs is not installed',
+    'llama-quantize --allow-requantize GGUF/text-q8_0.gguf FILE Q4_K_M' => 'it is a program of llama.cpp',
+    'promtool check metrics' => 'it is a program of Prometheus',
+    'promtool check rules' => 'it is a program of Prometheus',
+    'prove -I/path/to/test-nginx/lib t/1*.t t/2*.t' => "openresty's Test::Nginx is not installed",
 );
 
 my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || 'build/ngx_http_vlm_module.so';
 my $built = -x dirname($module) . '/random-checkpoint' ? dirname($module) : 'build';
 my $vlm = dirname($module) . '/vlm';
-my $makefile = join '', map { VLM::slurp($_) } qw(Makefile engine/Makefile conf/run.sh), glob 't/demo-eval bench/run.py';
-my %target = map { $_ => 1 } VLM::slurp('Makefile') =~ /^([\w-]+)(?=[^:=\n]*:(?!=))/mg;
-my ($parts) = `bench/run.py --help` =~ /\n +PART (.*?)\n\n/s;
 my $top = tempdir(CLEANUP => 1);
+my $dir = '.';                          # in which a page's reader is
+my (%skipped, $n);
+
 my %ours = map { $_ => 1 } VLM::slurp('conf/debian/control') =~ /^Package: (\S+)/mg;
-my (%known, $n);
-
-$target{$_} = 1 for map { split } VLM::slurp('Makefile') =~ /^\.PHONY: ((?:.*\\\n)*.*)/mg;
-
-my %ci = targets_of_ci();
+my %in_blocks = map { $_ => 1 } map { split / && / } map { Commands::of_blocks($_) } @PAGES;
 
 
-# Returns the commands of a page's blocks, without their comments.
-sub commands {
-    my @found;
+# Runs a command in the directory of the page's reader; returns its output if it fails, or undef.
+sub fails {
+    my ($command) = @_;
 
-    my @fences = VLM::slurp($_[0]) =~ /^```(\w*)\n(.*?)^```$/msg;
-
-    while (my ($language, $block) = splice @fences, 0, 2) {
-        next unless $language =~ /^(?:sh)?$/;
-
-        $block =~ s/ *\\\n\s*/ /g;
-        $block =~ s/'[^']*'/$& =~ s{\n}{ }gr/ge;        # a body over several lines
-        push @found, map { s/\s+# .*//r =~ s/^\$ //r } grep { /^[^#\s]/ } split /\n/, $block;
-    }
-
-    return @found;
+    return system("cd $dir && $command >$top/said 2>&1") ? "$command: " . VLM::slurp("$top/said") : undef;
 }
 
 
-# Returns the targets that .ci/run makes: those that it names, what they depend on, and what their
-# commands make in turn.
-sub targets_of_ci {
-    my $text = VLM::slurp('Makefile') =~ s/\\\n\s*/ /gr;
-    my %rule;
+# ---- programs of the tree ----------------------------------------------------------
 
-    while ($text =~ /^([\w -]+):(?!=)(.*)\n((?:\t.*\n)*)/mg) {
-        my ($names, $needs, $commands) = ($1, $2, $3);
-        my $makes = join ' ', $commands =~ /^\t\W*(?:\$\((?:MAKE|SANITIZED)\).*)/mg;
+# Its own parser refuses an option that it does not know; t/tools/options.py ends it before its work.
+sub wrong_python {
+    my ($program, $words) = @_;
 
-        $rule{$_} .= " $needs $makes" for split ' ', $names;
-    }
+    return "there is no $program" unless -e "$dir/$program";
 
-    my %reached;
-    my @found = VLM::slurp('.ci/run') =~ /^(?:.*; *)?make ([\w-]+)/mg;
+    my $root = $dir eq '.' ? '.' : '..';
+    my $failed = fails("python3 $root/t/tools/options.py $program $words") or return undef;
 
-    while (defined(my $name = shift @found)) {
-        push @found, grep { $rule{$_} } ($rule{$name} || '') =~ /[\w-]+/g unless $reached{$name}++;
-    }
+    return $failed unless $? >> 8 == 3;                 # a program without options
 
-    return %reached;
+    return (map { "there is no $_" } grep { !-e "$dir/$_" } split ' ', $words)[0];
 }
 
 
-# Returns what is wrong with a target of make, or undef.
-sub wrong_target {
+# Perl's parser names each option that it does not know; it should be this one alone.
+sub wrong_perl {
+    my ($program, $words) = @_;
+    my $said = `$program $words --none 2>&1`;
+
+    return $said =~ /^Unknown option: none\nusage: / ? undef : $said;
+}
+
+
+# Words choose the tests whose names have one of them.
+sub wrong_words {
+    my ($tests, $words) = @_;
+    my @names = map { s/_/ /gr } map { VLM::slurp($_) =~ /^\@test\n(?:async )?def (\w+)/mg } glob $tests;
+    my @unknown;
+
+    for my $word (grep { !/^(?:-p|WORDS\.\.\.)$/ } shellwords($words)) {
+        push @unknown, $word unless grep { index($_, $word) >= 0 } @names;
+    }
+
+    return @unknown ? "no test of $tests has @unknown in its name" : undef;
+}
+
+
+sub wrong_program {
+    my ($program, $words) = @_;
+
+    return wrong_words('t/clients/test_*.py', $words) if $program eq 't/clients/run';
+    return wrong_words('t/page/*.py', $words) if $program eq 't/page/run';
+
+    # t/suite runs the tests of each source without options.
+    if ($program =~ m{^engine/build/(.*_test)$} && !$words) {
+        return -e "engine/$1.c" || -e "$1.c" ? undef : "$program has no source";
+    }
+
+    return "$program is no program" unless -f $program && -x _;
+
+    my ($first) = VLM::slurp($program) =~ /^(.*)/;
+
+    return $first =~ /python/ ? wrong_python($program, $words)
+         : $first =~ /perl/ && $words ? wrong_perl($program, $words)
+         : $words ? "no test gives $program the words $words" : undef;
+}
+
+
+# With a small model, or shape, in place of the page's.
+sub wrong_vlm {
+    my ($words) = @_;
+
+    return fails("$vlm $words") if $words =~ /--help$/;
+    return fails("$vlm $words --help") if $words =~ /^\w+$/;
+
+    my ($name) = $words =~ /^(plan|doctor|bench) (?:DIR|\/models\/\S+)/ or return 'no test knows it';
+
+    if ($name eq 'bench') {
+        return Commands::code('t/95-cli.t') =~ /\bvlm\('bench'/ ? undef : 't/95-cli.t does not run it';
+    }
+
+    $words =~ s{ (?:DIR|/models/\S+)}{ demo/model};
+    $words =~ s{ [48]k}{ 2k};                           # what the demo was made for
+    $words .= " --module $module --user " . getpwuid $> if $name eq 'doctor';
+    $words .= " --nginx $ENV{TEST_NGINX_BINARY}" if $name eq 'doctor' && $ENV{TEST_NGINX_BINARY};
+
+    return fails("$vlm $words");
+}
+
+
+sub wrong_checkpoint {
+    my ($options) = @_;
+
+    $options =~ s{build/qwen-tokenizer/json}{t/fidelity/tokenizer};
+
+    return fails("$built/random-checkpoint bench/shapes/tiny-f.json $top/made $options");
+}
+
+
+# ---- other programs ---------------------------------------------------------------
+
+sub wrong_packages {
+    my ($names) = @_;
+    my @missing;
+
+    for my $name (split ' ', $names =~ s/LANGUAGE/eng/r) {
+        my ($package) = $name =~ m{^\./build/deb/([\w-]+)_\*\.deb$};
+
+        push @missing, $name unless $package ? $ours{$package} : `apt-cache pkgnames $name` =~ /^\Q$name\E$/m;
+    }
+
+    return @missing ? "there is no package @missing" : undef;
+}
+
+
+sub wrong_nginx {
+    my ($options) = @_;
+    my $nginx = (grep { -x } '/usr/sbin/nginx', '/usr/local/sbin/nginx')[0];
+
+    VLM::spew("$top/nginx.conf", "pid $top/nginx.pid;\nevents {}\n");
+
+    return fails("$nginx -e stderr -p $top -c $top/nginx.conf $options");
+}
+
+
+# PyPI has the packages; 5 GB are not installed for a test.
+sub wrong_requirements {
+    my ($file) = @_;
+    my @lines = -e "$dir/$file" ? grep { !/^#/ } split /\n/, VLM::slurp("$dir/$file") : ();
+
+    return @lines && !grep({ !/^[\w-]+==[\d.]+$/ } @lines) ? undef : "$file is no list of packages";
+}
+
+
+sub wrong_test {
+    my ($test) = @_;
+
+    return -e $test ? undef : "there is no $test";
+}
+
+
+# The variables before a command should be ones that the program reads.
+sub wrong_settings {
+    my ($settings, $command) = @_;
+    my ($program) = $command =~ m{(?:^| )(t/[\w/.-]+)} or return $settings ? "no test runs it with $settings" : undef;
+    my $code = join '', map { Commands::code($_) } grep { -e } $program, $program eq 't/clients/run' ? glob 't/clients/*.py' : ();
+    my @unread = grep { $code !~ /\bENV\{$_\}|\benviron\.get\('$_'|\$\{?$_\b/ } $settings =~ /(\w+)=/g;
+
+    return @unread ? "$program does not read @unread" : undef;
+}
+
+
+# A variable that the tests read.
+sub wrong_setting {
     my ($name) = @_;
 
-    return "$name is no target" unless $target{$name};
-    return undef if $ci{$name};
-
-    if (my $large = $LARGE{$name}) {
-        my ($page, $needs, $test, $part) = @$large;
-
-        return "$page does not say: $needs" if index(VLM::slurp($page), $needs) < 0;
-        return index(VLM::slurp($test), $part) < 0 ? "$test has no $part" : undef;
-    }
-
-    my $test = $MAKES{$name} or return "no test makes $name";
-
-    return VLM::slurp($test) =~ /\bmake (?:-s )?\Q$name\E\b/ ? undef : "$test does not make $name";
+    return Commands::code('t/lib/VLM.pm') =~ /\$ENV\{$name\}/ ? undef : "no test reads $name";
 }
+
+
+# A state that a training of the page has written.
+sub wrong_removal {
+    my ($path) = @_;
+
+    return grep({ / --state \Q$path\E / } keys %in_blocks) ? undef : "nothing makes $path";
+}
+
+
+# ---- all of them -----------------------------------------------------------------
+
+my @KINDS = (
+    [qr/^make(?: (.*))?$/ => sub { Targets::wrong($_[0] // '', \&wrong) }],
+    [qr{^(?:build/)?vlm (.*)} => \&wrong_vlm],
+    [qr{^build/random-checkpoint bench/shapes/[\w-]+\.json \S+ (.*)} => \&wrong_checkpoint],
+    [qr{^(?:python3?|torchrun --standalone --nproc-per-node \d+) (\S+\.py)(?: (.*))?$} => \&wrong_python],
+    [qr{^prove -It/lib (\S+\.t)$} => \&wrong_test],
+    [qr{^((?:t|bench|conf|build|engine/build)/\S+)(?: (.*))?$} => \&wrong_program],
+    [qr/^(?:sudo )?apt(?:-get)? install (.*)/ => \&wrong_packages],
+    [qr/^nginx (-[tT].*)/ => \&wrong_nginx],
+    [qr/^pip install -r (\S+)$/ => \&wrong_requirements],
+    [qr/^rm -r (\S+)$/ => \&wrong_removal],
+    [qr/^export (TEST_NGINX_LOAD_MODULES)=/ => \&wrong_setting],
+);
 
 
 # Tries a command; returns what is wrong with it, or undef.
 sub wrong {
     my ($command) = @_;
 
-    if (exists $KNOWN{$command}) {
-        $known{$command} = 1;
-        return index(VLM::slurp($KNOWN{$command}), $command) < 0 ? "$KNOWN{$command} does not run it" : undef;
-    }
-
-    return undef if $command =~ /^export TEST_NGINX_LOAD_MODULES=/;
+    return undef if Commands::run_by($command);
     return (grep { defined } map { wrong($_) } split / && /, $command)[0] if $command =~ / && /;
 
-    if ($command =~ /^((?:[A-Z_]+=\S+ )*)make((?: .*)?)$/) {
-        my @wrong;
+    my ($settings, $rest) = $command =~ /^((?:[A-Z_]+=\S+ )*)(.*)$/;
 
-        for my $word (split ' ', "$1 $2" =~ s/"[^"]*"/x/gr) {
-            my ($variable) = $word =~ /^([A-Z_]+)=/;
+    for (@KINDS) {
+        my ($pattern, $check) = @$_;
+        my ($one, $two) = $rest =~ $pattern or next;
 
-            push @wrong, $variable ? $makefile =~ /\b$variable\b/ ? () : "$variable is no variable" : wrong_target($word) // ();
-        }
-
-        push @wrong, map { $parts =~ /\b$_\b/ ? () : "$_ is no part" } map { split } $command =~ /PARTS="?([\w ]+)/;
-
-        return $wrong[0];
-    }
-
-    if ($command =~ /^(?:build\/)?vlm (plan|doctor) (.*)/) {
-        my ($name, $run) = ($1, $2);
-
-        $run =~ s{^/models/\S+}{demo/model};
-        $run =~ s{ [48]k}{ 2k};                         # what the demo was made for
-
-        $run .= " --module $module --user " . getpwuid $> if $name eq 'doctor';
-        $run .= " --nginx $ENV{TEST_NGINX_BINARY}" if $name eq 'doctor' && $ENV{TEST_NGINX_BINARY};
-
-        return system("$vlm $name $run >$top/said 2>&1") ? VLM::slurp("$top/said") : undef;
-    }
-
-    # Its options, with a small shape and the tokenizer of the tree.
-    if ($command =~ m{^build/random-checkpoint bench/shapes/[\w-]+\.json \S+ (.*)}) {
-        my $options = $1 =~ s{build/qwen-tokenizer/json}{t/fidelity/tokenizer}r;
-
-        return system("$built/random-checkpoint bench/shapes/tiny-f.json $top/made $options >$top/said 2>&1")
-               ? VLM::slurp("$top/said") : undef;
-    }
-
-    return VLM::slurp('t/95-cli.t') =~ /vlm\('bench'/ ? undef : 'no test runs it'
-        if $command =~ m{^vlm bench /models/\S+$};
-
-    if ($command =~ /^(?:sudo )?apt(?:-get)? install (.*)/) {
-        my @missing = grep { m{^\./build/deb/([\w-]+)_\*\.deb$} ? !$ours{$1} : `apt-cache pkgnames $_` !~ /^\Q$_\E$/m } split ' ', $1;
-
-        return @missing ? "there is no package @missing" : undef;
-    }
-
-    # A program of the tree, or one that make builds of a source of this name.
-    my ($program, @words) = split ' ', $command =~ s/^(?:[A-Z_]+=\S+ )+//r =~ s/^prove -It\/lib //r;
-
-    if ($program =~ m{^(?:t|bench|conf|build|engine/build)/}) {
-        (my $source = $program) =~ s{^engine/build/(?:lib/)?}{};
-        my ($file) = grep { -e } $program, "engine/$source.c", "lib/$source.c" or return "there is no $program";
-
-        return (map { "$program has no $_" } grep { index(VLM::slurp($file), $_) < 0 } grep { /^--/ } @words)[0];
+        return wrong_settings($settings, $rest) // $check->($one, $two // '');
     }
 
     return 'no test knows it';
 }
 
 
-for my $page ('README.md', 'CONTRIBUTING.md', glob 'docs/*.md docs/dev/*.md bench/README.md t/README.md demo/README.md') {
-    if (my $test = $ELSEWHERE{$page}) {
-        like(VLM::slurp($test), qr/\Q$page\E/, "$page: $test runs its commands");
-        next;
+for my $page (@PAGES) {
+    $dir = $page eq 'demo/README.md' ? 'demo' : '.';
+
+    my @blocks = Commands::of_blocks($page);
+    my @sentences = grep { !$in_blocks{$_} } Commands::of_sentences($page);
+
+    if (my $test = $WHOLE{$page}) {
+        like(Commands::code($test), qr/\b(?:commands|slurp)\('\Q$page\E'\)/, "$page: $test runs its blocks");
+        @blocks = ();
     }
 
-    for my $command (commands($page)) {
+    is(join("\n", Commands::without_a_fence($page)), '', "$page: commands are in blocks with a fence");
+
+    for my $command (@blocks, @sentences) {
         next if $command =~ /^vlm_engine "|^(?:ok|warn|stop): |^\{/;        # what a program says
-        next if $page =~ m{^README|^docs/[^/]+$} && $command =~ /^S=|\bcurl /;      # t/clients/test_docs.py
+        next if $page =~ m{^README|^docs/[^/]+$} && $command =~ /^S=|\bcurl .*http|\bcurl .*\$S/;   # t/clients/test_docs.py
 
         $n++;
+        $skipped{$command} = 1, next if $NOT_RUN{$command};
         is(wrong($command), undef, "$page: " . substr $command, 0, 120);
     }
 }
 
-cmp_ok($n, '>', 40, 'the pages have commands');
-is(join("\n", grep { !$known{$_} } sort keys %KNOWN), '', 'the pages have the commands that this test knows');
+cmp_ok($n, '>', 120, 'the pages have commands');
+is(join("\n", grep({ !$skipped{$_} } sort keys %NOT_RUN), Targets::unseen()), '', 'the pages have what no test runs');
 
 done_testing();

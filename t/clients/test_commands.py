@@ -25,15 +25,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from server import ROOT, health
 from tap import test
 
-# t/98-commands.t looks for the commands in this file.
-PROGRAM = 'python3 -m venv ~/hf && ~/hf/bin/pip install huggingface_hub'
-DOWNLOAD = '~/hf/bin/hf download BAAI/RoboBrain2.0-3B --local-dir /models/RoboBrain2.0-3B'
-DOCTOR = 'build/vlm doctor /models/RoboBrain2.0-3B'
-RUN = 'make run MODEL=/models/RoboBrain2.0-3B'
-DEMOS = 'make run', 'make run MODEL=demo/model-3', 'make run MODEL=demo/model-bloom'
-EVAL = 'MODEL=demo/model-3 make demo-eval'
-SOME = 'MODEL=demo/model WEIGHTS=f32 t/demo-eval --set plain --scenes 300'
-
 HERE = os.path.join(ROOT, 'build/live/clients/commands')
 DEMO = os.path.join(ROOT, 'demo/model')
 COMMIT = '0123456789abcdef0123456789abcdef01234567'
@@ -142,9 +133,10 @@ def there(command):
     return command.replace('/models/', f'{HERE}/models/')
 
 
-def shell(command, **env):
-    done = subprocess.run(['sh', '-ec', there(command)], cwd=ROOT, env=environment(**env), capture_output=True,
-                          text=True, timeout=LIMIT)
+# t/98-commands.t finds the commands that stand as they are, and whole, in calls of shell() and runs().
+def shell(command, *more, **env):
+    words = ' '.join([there(command), *more])
+    done = subprocess.run(['sh', '-ec', words], cwd=ROOT, env=environment(**env), capture_output=True, text=True, timeout=LIMIT)
 
     assert done.returncode == 0, f'{command}\n{done.stdout}{done.stderr}'
 
@@ -165,7 +157,7 @@ def free_port():
 
 
 @contextlib.contextmanager
-def running(command):
+def runs(command):
     """Runs a server until it has its model, gives its address, and ends it as Ctrl-C does."""
 
     port = free_port()
@@ -205,11 +197,11 @@ def said():
 
 @test
 def the_readme_leads_from_a_name_on_the_hub_to_an_answer():
-    shell(PROGRAM)
-    assert '--token' in shell('~/hf/bin/hf auth login --help')
+    shell('python3 -m venv ~/hf && ~/hf/bin/pip install huggingface_hub')
+    assert '--token' in shell('~/hf/bin/hf auth login', '--help')
 
     with hub() as url:
-        shell(DOWNLOAD, HF_ENDPOINT=url)
+        shell('~/hf/bin/hf download BAAI/RoboBrain2.0-3B --local-dir /models/RoboBrain2.0-3B', HF_ENDPOINT=url)
 
     assert 'GET /large/model.safetensors' in Hub.asked, Hub.asked
 
@@ -218,27 +210,35 @@ def the_readme_leads_from_a_name_on_the_hub_to_an_answer():
 
     assert len(same) == len(names) > 5, (other, missing)
 
-    found = shell(f'{DOCTOR} --module build/ngx_http_vlm_module.so --user {getpass.getuser()}')
+    found = shell('build/vlm doctor /models/RoboBrain2.0-3B', '--module build/ngx_http_vlm_module.so --user', getpass.getuser())
     assert 'ok: every tensor of the model is in its files' in found, found
 
     body = json.dumps({'messages': [{'role': 'user', 'content': 'How many cups are there?'}], 'max_tokens': 8}).encode()
 
-    with running(RUN) as address, urllib.request.urlopen(f'{address}/v1/chat/completions', body, timeout=LIMIT) as answer:
-        assert json.load(answer)['usage']['completion_tokens'] > 0
+    with runs('make run MODEL=/models/RoboBrain2.0-3B') as address:
+        with urllib.request.urlopen(f'{address}/v1/chat/completions', body, timeout=LIMIT) as answer:
+            assert json.load(answer)['usage']['completion_tokens'] > 0
 
 
 @test
 def make_run_loads_each_demo_model():
-    for command in DEMOS:
-        with running(command):
-            pass
+    with runs('make run'):
+        pass
+
+    with runs('make run MODEL=demo/model-3'):
+        pass
+
+    with runs('make run MODEL=demo/model-bloom'):
+        pass
 
 
 @test
 def the_demos_are_asked_about_some_scenes():
-    for command, env in (EVAL, {'SCENES': '10'}), (f'{SOME} --scenes 10', {}):
-        answers = shell(command, **env)
-        assert re.search(r'^all +80 ', answers, re.M), answers          # eight questions about each
+    answers = [shell('MODEL=demo/model-3 make demo-eval', SCENES='10'),
+               shell('MODEL=demo/model WEIGHTS=f32 t/demo-eval --set plain --scenes 300', '--scenes 10')]
+
+    for answer in answers:
+        assert re.search(r'^all +80 ', answer, re.M), answer            # eight questions about each
 
 
 shutil.rmtree(HERE, ignore_errors=True)

@@ -1,0 +1,82 @@
+package Commands;
+
+# Finds the commands of a page of the documentation: those of its blocks, and those between backticks in
+# its sentences.  It also finds the test that runs a command, by that test's code.
+
+use strict;
+use warnings;
+
+use VLM;
+
+# A program of this tree, or another one that a reader types.
+my $PROGRAM = qr{(?:(?:t|bench|demo|conf|build|engine/build)/[\w./*-]+|bench-\w+|[\w./~]+/bin/[\w-]+|make|vlm|prove|python3?
+                 |curl|nginx|apt(?:-get)?|git|docker|systemctl|kubectl|promtool|llama-\w+|torchrun|pip|sudo|export)}x;
+my $SETTING = qr/[A-Z_]+=\S*/;
+
+# The tests that run commands word for word, and the functions in them to which these are given.
+my @TESTS = (glob('t/96-*.t t/install/*'), 't/another-nginx', 't/clients/test_commands.py');
+my $RUNS = qr/(?:\b(?:figures|in_root|loads|prints|runs|shell|system)\(|`)/;
+
+my %code;
+
+
+# Returns the commands of a page's blocks, without their comments.
+sub of_blocks {
+    my ($page) = @_;
+    my @fences = VLM::slurp($page) =~ /^```(\w*)\n(.*?)^```$/msg;
+    my @found;
+
+    while (my ($language, $block) = splice @fences, 0, 2) {
+        next unless $language =~ /^(?:sh)?$/;
+
+        $block =~ s/ *\\\n\s*/ /g;
+        $block =~ s/'[^']*'/$& =~ s{\n}{ }gr/ge;        # a body over several lines
+        push @found, map { s/\s+# .*//r =~ s/^\$ //r } grep { /^[^#\s]/ } split /\n/, $block;
+    }
+
+    return @found;
+}
+
+
+# Returns the commands of a page's sentences.  The name of a program alone is none, but for make.
+sub of_sentences {
+    my ($page) = @_;
+    my $text = VLM::slurp($page) =~ s/^```.*?^```$//msgr;
+    my @quoted = map { s/\s+/ /gr } $text =~ /(?<!`)`([^`]+)`/g;
+
+    return grep { /^(?:$SETTING )*(?:$PROGRAM |make$)/ } @quoted;
+}
+
+
+# Returns the commands of a page that stand in blocks without a fence, where of_blocks() does not look.
+sub without_a_fence {
+    my ($page) = @_;
+
+    return VLM::slurp($page) =~ s/^```.*?^```$//msgr =~ /^ {4}((?:$SETTING )*$PROGRAM(?: .*)?)$/mg;
+}
+
+
+# Returns a test's code without its comments, in which a command would run nothing.
+sub code {
+    my ($test) = @_;
+
+    return $code{$test} //= VLM::slurp($test) =~ s/""".*?"""//gsr =~ s/^\s*#.*|\s# .*//gmr;
+}
+
+
+# Returns the test that gives this command, whole, to a function that runs it.
+sub run_by {
+    my ($command) = @_;
+
+    return (grep { code($_) =~ /$RUNS(?:here |\$\w+, )?(?:['"]|q\{)?\Q$command\E(?:['"}`]| 2>)/ } @TESTS)[0];
+}
+
+
+# Returns the test that has make make a target.
+sub made_by {
+    my ($target) = @_;
+
+    return (grep { code($_) =~ /$RUNS.*\bmake (?:-s )?\Q$target\E(?![\w-])/ } @TESTS)[0];
+}
+
+1;
