@@ -212,7 +212,8 @@ build/venv/pillow: | build/venv/done
 # 7.5 GB, and its quantised cache, 3.8 GB.
 PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
-BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-model $(O)/bench-adapters
+BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-model $(O)/bench-adapters \
+                 $(O)/bench-lookup
 
 bench-programs: $(BENCHES)
 

@@ -123,7 +123,7 @@ sub here {
     $command =~ s{build/four\.json}{$TOP/four.json} if $command =~ /^build/;
     $command =~ s{build/qwen-tokenizer/json}{t/fidelity/tokenizer};
     $command =~ s{build/bench/four|(?<=adapters )build/bench/3b}{$TOP/four};
-    $command =~ s{build/bench/(?:3-2b|3b)|/models/Qwen2\.5-VL-3B|/tmp/3b|(?<=bench-model )DIR}{$TOP/model};
+    $command =~ s{build/bench/(?:3-2b|3b)|/models/Qwen2\.5-VL-3B|/tmp/3b|(?<=bench-model |lookup\.py )DIR}{$TOP/model};
     $command =~ s{(?<=bench )FILE}{$TOP/llama-bench}g;
     $command =~ s{(?<=server )FILE}{$TOP/llama-server};
     $command =~ s{ IR\b}{ $TOP/ir}g;
@@ -176,7 +176,9 @@ my ($one, $json) = ('--rounds 1', "BENCH_JSON=$TOP/bench.json");
 my ($core, $page, $again) = ('decode8k_int8_3b_core', 'adapters_decode_one_int8_3b', 'again_same_demo');
 
 prints('build/bench-model build/bench/3-2b --what decode,prefill --label 3-2b', $one, qw(decode8k_int8_3-2b prefill512_int8_3-2b));
+prints('bench/lookup.py DIR', '--pictures 3', qw(lookup_tokens_first lookup_two_second_100));
 prints('build/bench-model DIR --threads 1 --kv int8 --what decode', $one, 'decode8k_int8_3b');
+prints('build/bench-model DIR --weights int8,int4 --what decode,prefill,together', $one, 'prefill512_int4_over_int8_3b');
 prints('build/bench-model DIR --threads 1 --weights int8,int4 --what together', $one, 'together8_int4_over_int8_3b');
 prints('build/bench-kernels --threads 1 --what attention', $one, qw(kernel_attend_1_of_4096_\w+ kernel_attend_int8_256_of_512_\w+));
 prints('build/bench-kernels --ops avx512 --threads 1 --rounds 5 --what attention', $one, "kernel_attend_1_of_4096_$also");
