@@ -6,8 +6,8 @@
  * With --threads 1 the time is the thread's processor time, so other load hardly affects it.
  *
  * The limit of one row times matrices is the read bandwidth, in memory larger than any cache; that
- * of a slice of rows is the int8 rate; that of attention is the rate of f32 multiply-adds.  Each
- * limit is measured in the same run, before its operation.
+ * of 16 rows and of a slice is the int8 rate; that of attention is the rate of f32 multiply-adds.
+ * Each limit is measured in the same run, before its operation.
  *
  * int4 is measured in int8's rate: both multiply the same rows, one after the other in each round,
  * and the limit is that of the bytes that they read.
@@ -22,6 +22,7 @@
 #include "ops/ops.h"
 
 #define ROWS       256                 /* of a slice */
+#define FEW        16                  /* rows from which on a product is bound by arithmetic */
 #define COPIES     6                   /* of a layer's matrices: more than a cache holds */
 #define KEYS       4096
 #define HEADS      16
@@ -153,29 +154,41 @@ time_matrix(bench_t *b, const matrix_t *m, const vlm_linear_t *w, uint32_t T)
 }
 
 
+/* Operations of T rows in a second, against the int8 rate. */
+static void
+add_rate(bench_t *b, const matrix_t *m, uint32_t T, bench_rounds_t *to)
+{
+    double  ops = 2.0 * T * m->N * m->K;
+
+    bench_add(to, ops / time_matrix(b, m, m->w, T) / 1e9, bench_int8_rate(b->limits) / 1e9);
+}
+
+
 static void
 measure_matrices(bench_t *b)
 {
-    char            name[96];
-    double          values, seconds;
-    uint32_t        i, r;
-    bench_rounds_t  one[MATRICES], slice[MATRICES];
+    char             name[96];
+    double           values;
+    uint32_t         i, r;
+    const matrix_t  *m;
+    bench_rounds_t   one[MATRICES], few[MATRICES], slice[MATRICES];
 
     memset(one, 0, sizeof(one));
+    memset(few, 0, sizeof(few));
     memset(slice, 0, sizeof(slice));
 
     for (r = 0; r < b->rounds; r++) {
         for (i = 0; i < MATRICES; i++) {
-            values = (double) matrices[i].N * matrices[i].K;
+            m = &matrices[i];
 
             if (i < TEXT) {
-                bench_add(&one[i], values / time_matrix(b, &matrices[i], matrices[i].w, 1) / 1e9,
+                values = (double) m->N * m->K;
+                bench_add(&one[i], values / time_matrix(b, m, m->w, 1) / 1e9,
                           bench_read_rate(b->limits) / 1e9);
+                add_rate(b, m, FEW, &few[i]);
             }
 
-            seconds = time_matrix(b, &matrices[i], matrices[i].w, ROWS);
-            bench_add(&slice[i], 2 * ROWS * values / seconds / 1e9,
-                      bench_int8_rate(b->limits) / 1e9);
+            add_rate(b, m, ROWS, &slice[i]);
         }
     }
 
@@ -183,6 +196,8 @@ measure_matrices(bench_t *b)
         if (i < TEXT) {
             (void) snprintf(name, sizeof(name), "kernel_%s_1", matrices[i].name);
             print(b, name, "GB/s", &one[i]);
+            (void) snprintf(name, sizeof(name), "kernel_%s_%u", matrices[i].name, FEW);
+            print(b, name, "Gop/s", &few[i]);
         }
 
         (void) snprintf(name, sizeof(name), "kernel_%s_%u", matrices[i].name, ROWS);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "ops/avxvnni/vex.h"
 #include "run/measure.h"
 
 #define PIECES      4                  /* of a range for each thread */
@@ -121,7 +122,7 @@ bench_read_rate(bench_limits_t *l)
 #define TWELVE(f)  f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
 
 #define VNNI(i)   "vpdpbusd %%zmm30, %%zmm31, %%zmm" #i "\n\t"
-#define VNNI8(i)  "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" #i "\n\t"
+#define VNNI8(i)  VLM_VEX "vpdpbusd %%ymm14, %%ymm15, %%ymm" #i "\n\t"
 #define FMA16(i)  "vfmadd231ps %%zmm30, %%zmm31, %%zmm" #i "\n\t"
 #define FMA8(i)   "vfmadd231ps %%ymm14, %%ymm15, %%ymm" #i "\n\t"
 #define MADD(i)   "vpmaddubsw %%ymm14, %%ymm15, %%ymm13\n\tvpmaddwd %%ymm14, %%ymm13, %%ymm13\n\t" \

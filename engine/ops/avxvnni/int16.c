@@ -1,6 +1,7 @@
 /* Attention in int16 with vectors of 8; ../int16.h has the algorithm. */
 
 #include "ops/avx2/vec.h"
+#include "ops/avxvnni/vex.h"
 
 #define VLM_ISA(name)  name##_avxvnni
 #define COLUMN         2
@@ -11,7 +12,7 @@
 static inline __attribute__((always_inline)) int_t
 int_dot(int_t sum, int_t a, int_t b)
 {
-    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    __asm__(VLM_VEX "vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
 
     return sum;
 }

@@ -14,6 +14,15 @@ void vlm_attend_int16_avxvnni(const vlm_attend_args_t *a, uint32_t begin, uint32
                              uint32_t kv_head, float *scratch);
 
 
+#ifdef VLM_EVEX
+
+int
+vlm_avxvnni_there(void)
+{
+    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl");
+}
+
+#else
 
 int
 vlm_avxvnni_there(void)
@@ -23,6 +32,8 @@ vlm_avxvnni_there(void)
     return __get_cpuid_count(LEAF_FEATURES, 1, &eax, &ebx, &ecx, &edx) != 0
            && (eax & AVXVNNI) != 0;
 }
+
+#endif
 
 
 void

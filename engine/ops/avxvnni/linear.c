@@ -12,16 +12,13 @@
 #include <immintrin.h>
 
 #include "format/int4.h"
+#include "ops/avxvnni/vex.h"
 #include "ops/kernels.h"
 #include "ops/low.h"
 
 #define ROWS   6                       /* activation rows of a tile: 12 sums of 16 registers */
 #define MANY   256                     /* that go over a piece of an int4 panel together */
 #define AHEAD  3072                    /* bytes to prefetch, into the second cache */
-
-#ifndef VLM_VPDPBUSD
-#define VLM_VPDPBUSD  "%{vex%} vpdpbusd"
-#endif
 
 void vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 
@@ -30,7 +27,7 @@ void vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 static inline __m256i
 dot_step(__m256i sum, __m256i w, __m256i x)
 {
-    __asm__(VLM_VPDPBUSD " %2, %1, %0" : "+x"(sum) : "x"(w), "x"(x));
+    __asm__(VLM_VEX "vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(w), "x"(x));
 
     return sum;
 }

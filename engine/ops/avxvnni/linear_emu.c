@@ -1,9 +1,6 @@
-/*
- * AVX-VNNI's linear with AVX-512's encoding of its instruction, for tests on processors that have
- * only that one.
- */
+/* AVX-VNNI's linear with AVX-512's encoding of its instruction, for tests: see vex.h. */
 
-#define VLM_VPDPBUSD  "vpdpbusd"
+#define VLM_EVEX
 
 #define vlm_linear_avxvnni  vlm_linear_avxvnni_emu
 
