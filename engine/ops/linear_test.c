@@ -313,6 +313,34 @@ rows_of_int4_of_very_many_values_have_the_same_bits_in_every_set(void **state)
 }
 
 
+/* Fewer of them go over a panel together. */
+static void
+many_rows_of_very_many_values_have_the_same_bits_in_every_set(void **state)
+{
+    float                 *want, *got;
+    shape_t                s;
+    uint32_t               i, t;
+    const vlm_type_t       types[] = { VLM_INT8, VLM_INT4 };
+    static const uint32_t  T[] = { 60, 97, 200 };
+
+    (void) state;
+
+    for (t = 0; t < COUNT(T) * COUNT(types); t++) {
+        open_rows(&s, types[t % 2], VLM_ADD, VLM_RANDOM, 130, 4200, T[t / 2]);
+        want = multiply(&s, &plain, 0, s.T);
+
+        for (i = 0; i < n_faster; i++) {
+            got = multiply(&s, &faster[i], 0, s.T);
+            check_bits(got, want, s.T * outputs(&s), faster[i].name);
+            free(got);
+        }
+
+        free(want);
+        close_shape(&s);
+    }
+}
+
+
 /* Row by row, among neighbours of zeros, and as part of all rows. */
 static void
 compare_alone(const shape_t *s)
@@ -660,6 +688,7 @@ main(void)
         cmocka_unit_test(many_rows_of_int4_have_the_same_bits_in_every_set),
         cmocka_unit_test(rows_of_int4_of_very_many_values_have_the_same_bits_in_every_set),
         cmocka_unit_test(many_rows_of_int8_have_the_same_bits_in_every_set),
+        cmocka_unit_test(many_rows_of_very_many_values_have_the_same_bits_in_every_set),
         cmocka_unit_test(a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which),
         cmocka_unit_test(the_definition_of_a_product_is_what_double_precision_says),
         cmocka_unit_test(a_packed_row_comes_back_as_it_was),
