@@ -22,11 +22,12 @@
 static inline float
 vlm_exp(float x)
 {
+    int       low = x < -87, high = x > 88;        /* before x changes: no branch between them */
     float     t, n, r, p, power;
     uint32_t  bits;
 
-    x = x < -87 ? -87 : x;
-    x = x > 88 ? 88 : x;
+    x = low ? -87 : x;
+    x = high ? 88 : x;
 
     /* x = n ln 2 + r: t has n in its last bits, ln 2 is taken off in two parts. */
 
