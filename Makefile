@@ -306,7 +306,7 @@ build/venv/done: | deps-test
 	@touch $@
 
 # All code is compiled a second time, in build/asan, and runs under nginx; any report is a failure.
-# There the tests of documents that name their reader have the normal one, with its limit of memory.
+# There, and with another nginx, the tests of documents that name their reader have the normal one.
 test-asan: | deps-test documents pdf-tests build/random-checkpoint
 	@-$(SANITIZED) test-programs
 	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
@@ -343,6 +343,7 @@ SUITES        ?= http
 
 test-nginx: module tools documents fixtures | deps-test
 	@test -n "$(NGINX)" || { echo 'NGINX= is the directory of an nginx, with its sources'; exit 1; }
+	@$(MAKE) --no-print-directory NGINX= documents pdf-tests build/random-checkpoint
 	@$(O)/nginx/objs/nginx -v
 	@$(TEST_ENV) t/suite -o $(O)/results -n nginx $(SUITES)
 

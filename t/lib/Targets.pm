@@ -51,10 +51,11 @@ sub targets_of_ci {
 
 
 # Returns the lines that a reader's make would run, which has no variables of the make that runs this test.
+# make -n runs lines that have make in them, which would stop here if nginx is not built yet.
 sub lines_of_make {
     my $words = join ' ', map { "'$_'" } @_;
 
-    $lines{$words} //= [`env -i PATH="\$PATH" make -n $words 2>/dev/null` =~ /^.*\S.*$/mg];
+    $lines{$words} //= [`env -i PATH="\$PATH" make -n MAKE=: $words 2>/dev/null` =~ /^.*\S.*$/mg];
 
     return @{ $lines{$words} };
 }
