@@ -35,6 +35,7 @@ my $redis;                              # the process
 # fail_timeout  in place of the shipped one
 # redis         1: sessions are in a redis-server, which starts with the nodes
 # networks      1: each node has a network of its own
+# loses         the front loses questions whose tag this matches: no node has them
 sub new {
     my ($class, %conf) = @_;
 
@@ -232,6 +233,8 @@ sub list {
 
     $conf =~ s/^ +hash .*\n//m unless $self->{affinity};
     $conf =~ s/fail_timeout=\K\w+/$self->{fail_timeout}/g if $self->{fail_timeout};
+    $conf =~ s/^( +)recursive_error_pages on;\n\K/$1if (\$args ~ "$self->{loses}") { return 502 \$cut; }\n/m or die
+        if $self->{loses};
     $front->{conf} = $conf;
 
     return $self;
@@ -340,12 +343,36 @@ sub home {
 sub took {
     my ($self, $tag) = @_;
 
+    my $line = VLM::wait_for(sub { (grep { /\?$tag / } $self->front_log)[0] }) or die "no line of $tag\n";
+
+    return $self->told($line);
+}
+
+
+# The last node that had each request, by the tag, of those of which the front's log has a node.
+sub last_nodes {
+    my ($self) = @_;
+
+    my %last;
+
+    for ($self->front_log) {
+        my ($tag) = /\?(\S+) HTTP/ or next;
+        my ($nodes) = $self->told($_);
+
+        $last{$tag} = (split ' ', $nodes)[-1];
+    }
+
+    return \%last;
+}
+
+
+sub front_log { split /\n/, VLM::slurp($_[0]->front->dir . '/logs/front.log') }
+
+# The nodes of a line of the front's log, and their statuses.
+sub told {
+    my ($self, $line) = @_;
+
     my %node = map { $self->address($_) => $_ } 1 .. $self->{nodes};
-
-    my $line = VLM::wait_for(sub {
-        (grep { /\?$tag / } split /\n/, VLM::slurp($self->front->dir . '/logs/front.log'))[0];
-    }) or die "no line of $tag\n";
-
     my ($nodes, $said) = $line =~ / node=(.*?) said=(.*?) in=/;
 
     return (join(' ', map { $node{$_} || $_ } grep { /\S/ } split /[ ,]+/, $nodes =~ s/ : /, /gr),
