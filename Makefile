@@ -1,6 +1,6 @@
 # make             the module, build/vlm, build/random-checkpoint
 # make run         nginx with the demo model on 127.0.0.1:5001; PORT=, MODEL=, MMPROJ=, LORA= change that
-# make test        all tests, in at most five minutes on two cores
+# make test        all tests, in about six minutes on two cores
 # make test-asan   the same under AddressSanitizer and UBSan
 # make test-page   the web page, in Debian's Chromium
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
@@ -193,8 +193,9 @@ $(O)/pdf/attack: t/tools/pdf_attack.c $(PDF_SRCS) $(PDF_DEPS)
 
 # ---- run ----------------------------------------------------------------------------------------
 
+# nginx takes the place of the shell, so that a signal to make reaches it.
 run: module
-	@PORT="$(PORT)" MODEL="$(MODEL)" MMPROJ="$(MMPROJ)" LORA="$(LORA)" conf/run.sh
+	@exec env PORT="$(PORT)" MODEL="$(MODEL)" MMPROJ="$(MMPROJ)" LORA="$(LORA)" conf/run.sh
 
 demo-eval: module build/venv/pillow
 	@t/demo-eval $(if $(SCENES),--set plain --scenes $(SCENES))

@@ -1,11 +1,12 @@
 #!/bin/sh
 #
 # `make run` calls this script.  It runs Debian's nginx in the foreground with
-# the module of this build, and writes all files below run/.  PORT, MODEL and
-# MMPROJ come from the environment; the default model is the demo's.  A model of
-# two GGUF files is MODEL=FILE.gguf MMPROJ=FILE.gguf, or both in MODEL as the
-# directive has them: MODEL="FILE.gguf mmproj=FILE.gguf".  LORA is a directory of
-# adapters; demo/model-bloom has the demo's.  Ctrl-C stops the server.
+# the module of this build, and writes all files below run/PORT, so that servers
+# on several ports run beside each other.  PORT, MODEL and MMPROJ come from the
+# environment; the default model is the demo's.  A model of two GGUF files is
+# MODEL=FILE.gguf MMPROJ=FILE.gguf, or both in MODEL as the directive has them:
+# MODEL="FILE.gguf mmproj=FILE.gguf".  LORA is a directory of adapters;
+# demo/model-bloom has the demo's.  Ctrl-C stops the server, as does SIGTERM.
 
 set -eu
 
@@ -13,6 +14,7 @@ cd "$(dirname "$0")/.."
 
 root=$PWD
 port=${PORT:-5001}
+dir=run/$port
 model=${MODEL:-}
 mmproj=${MMPROJ:-}
 lora=${LORA:-}
@@ -84,12 +86,12 @@ if [ "$(id -u)" -eq 0 ]; then
     user="user $(stat -c '%U %G' .);"
 fi
 
-mkdir -p run/store run/tmp
-[ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run run/store run/tmp
+mkdir -p "$dir/store" "$dir/tmp"
+[ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run "$dir" "$dir/store" "$dir/tmp"
 
 sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model${mmproj:+ mmproj=$mmproj}|" \
     -e "s|@THINKING@|$thinking|" -e "s|@LORA@|$lora|" -e "s|@DOCUMENTS@|$documents|" -e "s|@ALIAS@|$alias|" -e "s|@TOOLS@|$tools|" -e "s|@USER@|$user|" \
-    conf/run.conf.in > run/nginx.conf
+    conf/run.conf.in > "$dir/nginx.conf"
 
 nginx=$(command -v nginx || echo /usr/sbin/nginx)
 
@@ -100,7 +102,7 @@ ask() {
 # Waits beside nginx, which replaces this process below, until the model is
 # loaded; then prints an example request.
 hint() {
-    until [ "$(cat run/nginx.pid 2>/dev/null)" = "$1" ] &&
+    until [ "$(cat "$dir/nginx.pid" 2>/dev/null)" = "$1" ] &&
           health=$(ask "$url/api/health") &&
           echo "$health" | grep -q '"model_loaded": *true'
     do
@@ -140,13 +142,13 @@ hint() {
 }
 
 check() {
-    said=$("$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr 2>&1)
+    said=$("$nginx" -t -q -p "$root/$dir" -c "$root/$dir/nginx.conf" -e stderr 2>&1)
 }
 
 check || {
     case $said in *"this kernel has no Landlock"*)
         echo "make run: without documents, since this kernel has no Landlock"
-        sed -i 's/documents on;/documents off;/' run/nginx.conf
+        sed -i 's/documents on;/documents off;/' "$dir/nginx.conf"
     esac
 
     check || {
@@ -159,5 +161,5 @@ check || {
 # start.
 (hint $$ &)
 
-exec "$nginx" -p "$root/run" -c "$root/run/nginx.conf" -e stderr \
+exec "$nginx" -p "$root/$dir" -c "$root/$dir/nginx.conf" -e stderr \
      -g 'daemon off;'

@@ -44,6 +44,9 @@ for ([$GGUF[0], '', "$GGUF[0] is a file: the one of its vision encoder is MMPROJ
     is(`PORT=$port MODEL='$model' MMPROJ='$mmproj' conf/run.sh 2>&1`, "make run: $says\n", "make run: $says");
 }
 
+# The second one begins beside the first, and the first goes on.
+my @servers;
+
 for my $set ([$GGUF[0], $GGUF[1]], ["$GGUF[0] mmproj=$GGUF[1]", '']) {
     my $free = free_port();
     my $pid = fork // die "fork: $!\n";
@@ -54,20 +57,20 @@ for my $set ([$GGUF[0], $GGUF[1]], ["$GGUF[0] mmproj=$GGUF[1]", '']) {
         die "exec: $!\n";
     }
 
-    my $health = '';
-    my $ended = 0;
-
-    for (1 .. 3000) {
-        $health = `curl -s -m 5 http://127.0.0.1:$free/api/health`;
-        last if $health =~ /"model_loaded": *true/ || ($ended = waitpid($pid, WNOHANG) == $pid);
-        sleep 0.02;
-    }
-
-    like($health, qr/"model_loaded": *true/, "make run MODEL='$set->[0]' MMPROJ='$set->[1]' loads the files")
+    push @servers, {pid => $pid, port => $free};
+    like(health($servers[-1]), qr/"model_loaded": *true/, "make run MODEL='$set->[0]' MMPROJ='$set->[1]' loads the files")
         or diag(`cat build/run-$pid.log`);
     like(`curl -s http://127.0.0.1:$free/api/tags`, qr/"format":"gguf"/, 'the server reports them as GGUF');
-    $ended or kill 'QUIT', $pid and waitpid $pid, 0;
+}
+
+for my $server (@servers) {
+    my ($pid, $port) = @$server{qw(pid port)};
+
+    like(`curl -s -m 60 http://127.0.0.1:$port/api/health`, qr/"model_loaded": *true/, 'each of the two serves');
+    is(`cat run/$port/nginx.pid`, "$pid\n", 'from a directory of its own');
+    $server->{ended} or kill 'QUIT', $pid and waitpid $pid, 0;
     unlink "build/run-$pid.log";
+    remove_tree("run/$port");
 }
 
 my $there = "build/install-$$";
@@ -83,6 +86,21 @@ like(do { local (@ARGV, $/) = "$there/usr/lib/nginx/modules/ngx_http_vlm_module.
 remove_tree($there);
 
 done_testing();
+
+
+# Returns what a server says of itself once it has its model, or has ended.
+sub health {
+    my ($server) = @_;
+    my $said = '';
+
+    for (1 .. 3000) {
+        $said = `curl -s -m 5 http://127.0.0.1:$server->{port}/api/health`;
+        last if $said =~ /"model_loaded": *true/ || ($server->{ended} = waitpid($server->{pid}, WNOHANG) == $server->{pid});
+        sleep 0.02;
+    }
+
+    return $said;
+}
 
 
 sub free_port {

@@ -157,24 +157,26 @@ def free_port():
 
 
 @contextlib.contextmanager
-def runs(command):
-    """Runs a server until it has its model, gives its address, and ends it as Ctrl-C does."""
+def runs(command, end=lambda make: os.killpg(make, signal.SIGINT)):
+    """Runs a server until it has its model, gives its address, and ends it, as Ctrl-C does unless told otherwise."""
 
     port = free_port()
     address = f'http://127.0.0.1:{port}'
+    log_file = f'{HERE}/run-{port}.log'
 
-    with open(f'{HERE}/run.log', 'w') as log:
+    with open(log_file, 'w') as log:
         server = subprocess.Popen(['sh', '-c', 'exec ' + there(command)], cwd=ROOT, env=environment(PORT=str(port)), stdout=log,
                                   stderr=log, start_new_session=True)
 
     try:
-        assert loaded(server, address), f'{command}\n' + said()
+        assert loaded(server, address), f'{command}\n' + said(log_file)
         yield address
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGINT)
+            end(server.pid)
 
         server.wait(LIMIT)
+        shutil.rmtree(f'{ROOT}/run/{port}', ignore_errors=True)
 
 
 def loaded(server, address):
@@ -190,8 +192,8 @@ def loaded(server, address):
     return False
 
 
-def said():
-    with open(f'{HERE}/run.log') as log:
+def said(name):
+    with open(name) as log:
         return log.read()
 
 
@@ -221,15 +223,26 @@ def the_readme_leads_from_a_name_on_the_hub_to_an_answer():
 
 
 @test
-def make_run_loads_each_demo_model():
-    with runs('make run'):
+def make_run_loads_each_demo_model_beside_the_others():
+    with (runs('make run') as one, runs('make run MODEL=demo/model-3') as two, runs('make run MODEL=demo/model-bloom') as three):
+        for address in one, two, three:
+            assert health(address)['model_loaded'], address
+
+
+@test
+def nginx_ends_with_make_run():
+    def term(make):
+        os.kill(make, signal.SIGTERM)
+
+    with runs('make run', term) as address:
         pass
 
-    with runs('make run MODEL=demo/model-3'):
-        pass
-
-    with runs('make run MODEL=demo/model-bloom'):
-        pass
+    try:
+        health(address)
+    except OSError as error:
+        assert isinstance(getattr(error, 'reason', None), ConnectionRefusedError), repr(error)
+    else:
+        raise AssertionError('the server still answers')
 
 
 @test
