@@ -13,10 +13,13 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-# A stranger has an answer this soon, beginning with an empty root: on an idle machine by the clock, and beside
-# other load, of which more than this share of the processors is a sign, by processor time.
+# A stranger has an answer this soon, beginning with an empty root, on an idle machine.  Other load, of which more
+# than this share of the processors is a sign, makes it later; then the way may take so much processor time, of
+# which 11 s were measured, and the clock has a wide limit.
 my $SOON = 180;
 my $IDLE = 0.1;
+my $PROCESSOR = 40;
+my $LATE = 1200;
 
 
 # Returns what the command prints; the test ends if it fails.
@@ -128,7 +131,8 @@ sub soon_enough {
         cmp_ok($wall, '<=', $SOON, 'the way to it took three minutes at most');
 
     } else {
-        cmp_ok($own, '<=', $SOON, 'the way to it took three minutes of a processor at most');
+        cmp_ok($own, '<=', $PROCESSOR, "the way to it took $PROCESSOR s of a processor at most");
+        cmp_ok($wall, '<=', $LATE, 'and twenty minutes at most');
     }
 }
 

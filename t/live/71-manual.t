@@ -182,7 +182,7 @@ _EOC_
     $s->start;
     ok(VLM::wait_for(sub { $s->get('/health')->{code} eq '200' }), 'the server of docs/security.md is ready');
 
-    my $at = '';
+    my ($at, $n) = ('', 0);
 
     for (commands('docs/security.md')) {
         my ($command, $told) = @$_;
@@ -198,7 +198,10 @@ _EOC_
         my ($status, $said) = run("$at; $command");
 
         is($said, "$told\n", $command);
+        $n++;
     }
+
+    cmp_ok($n, '>=', 7, 'docs/security.md has commands');
 
     my $key = 'Authorization: Bearer a-long-secret';
     my (undef, $codes) = run(qq(curl -s -o /dev/null -w '%{http_code} ' -H '$key' -d '{}' 'http://127.0.0.1:$one/v1/chat/completions?[1-40]'));
@@ -246,6 +249,7 @@ _EOC_
     ok(VLM::wait_for(sub { (run("curl -s http://127.0.0.1:$two/health"))[1] =~ /"ok"/ }), 'with both engines');
 
     my $set = 'cd ' . $s->dir;
+    my $n = 0;
 
     for (commands('docs/migrate.md')) {
         my ($command, $told) = @$_;
@@ -261,7 +265,10 @@ _EOC_
         my ($status, $said) = run("$set; $command");
 
         is($said, $command =~ /^curl/ ? "$told\n" : '', substr $command, 0, 160);
+        $n++;
     }
+
+    cmp_ok($n, '>=', 22, 'docs/migrate.md has commands');
 
     ok($s->stop, 'the server stops');
 }
