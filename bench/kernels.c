@@ -22,7 +22,7 @@
 #include "ops/ops.h"
 
 #define ROWS       256                 /* of a slice */
-#define FEW        16                  /* rows from which on a product is bound by arithmetic */
+#define FEW        16                  /* rows of a product that arithmetic bounds */
 #define COPIES     6                   /* of a layer's matrices: more than a cache holds */
 #define KEYS       4096
 #define HEADS      16

@@ -27,13 +27,15 @@ count_steps(const uint32_t *id, size_t n, size_t at)
     uint32_t     guess[VLM_GUESSES], guesses, right, most;
     vlm_guess_t  g = { 0, 0 };
 
-    /* The prompt's last row has given the answer's first token. */
-    for (tokens += n - at; at + 1 < n; at += 1 + right) {
+    /* The prompt's last row has given the answer's first token, which no step is counted for. */
+    for (tokens += n - at - 1; at + 1 < n; at += 1 + right) {
         most = n - at - 2 < VLM_GUESSES ? (uint32_t) (n - at - 2) : VLM_GUESSES;
         guesses = most > 0 && vlm_guess_pays(&g)
                   ? vlm_guess_tokens(id, (uint32_t) at, id[at], most, guess) : 0;
 
-        for (right = 0; right < guesses && guess[right] == id[at + 1 + right]; right++) { /* void */ }
+        for (right = 0; right < guesses && guess[right] == id[at + 1 + right]; right++) {
+            /* void */
+        }
 
         if (guesses > 0) {
             vlm_guess_count(&g, guesses, right);
@@ -41,6 +43,18 @@ count_steps(const uint32_t *id, size_t n, size_t at)
 
         steps[guesses]++;
     }
+}
+
+
+/* A text without its NUL: its bytes, 0 at the end, or -1: it does not end in one. */
+static ssize_t
+read_text(char **text, size_t *room)
+{
+    ssize_t  bytes;
+
+    bytes = getdelim(text, room, '\0', stdin);
+
+    return bytes <= 0 ? 0 : (*text)[bytes - 1] == '\0' && bytes > 1 ? bytes - 1 : -1;
 }
 
 
@@ -53,13 +67,19 @@ read_pairs(const vlm_tokenizer_t *t, vlm_err_t *err)
     ssize_t     bytes[2];
     vlm_ids_t   ids;
 
-    for (rc = 0; rc == 0 && (bytes[0] = getdelim(&text[0], &room[0], '\0', stdin)) > 0
-                 && (bytes[1] = getdelim(&text[1], &room[1], '\0', stdin)) > 0; )
-    {
+    for (rc = 0; rc == 0 && (bytes[0] = read_text(&text[0], &room[0])) != 0; ) {
+        bytes[1] = read_text(&text[1], &room[1]);
+
+        if (bytes[0] < 0 || bytes[1] <= 0) {
+            *err = (vlm_err_t) { VLM_EINPUT, "texts are pairs, and each ends in a NUL" };
+            rc = -1;
+            break;
+        }
+
         memset(&ids, 0, sizeof(ids));
-        rc = vlm_encode(t, text[0], (size_t) bytes[0] - 1, &ids, err);
+        rc = vlm_encode(t, text[0], (size_t) bytes[0], &ids, err);
         at = ids.n;
-        rc = rc == 0 ? vlm_encode(t, text[1], (size_t) bytes[1] - 1, &ids, err) : rc;
+        rc = rc == 0 ? vlm_encode(t, text[1], (size_t) bytes[1], &ids, err) : rc;
 
         if (rc == 0 && ids.n > at) {
             count_steps(ids.ids, ids.n, at);
@@ -90,22 +110,32 @@ main(int argc, char **argv)
 {
     int               rc;
     double            n;
-    vlm_err_t         err = { VLM_OK, "" };
+    uint32_t          i;
+    vlm_err_t         err = { VLM_OK, "there is no text" };
     vlm_tokenizer_t  *t;
 
-    t = argc == 2 ? vlm_tokenizer_open(argv[1], NULL, &err) : NULL;
+    if (argc != 2) {
+        fputs("usage: bench-lookup DIR < TEXTS\n", stderr);
+        return 2;
+    }
+
+    t = vlm_tokenizer_open(argv[1], NULL, &err);
     rc = t == NULL ? -1 : read_pairs(t, &err);
-    n = (double) (steps[0] + steps[1] + steps[2]);
+
+    for (n = 0, i = 0; i <= VLM_GUESSES; i++) {
+        n += (double) steps[i];
+    }
+
+    vlm_tokenizer_close(t);
 
     if (rc != 0 || n == 0) {
-        fprintf(stderr, "usage: bench-lookup DIR < TEXTS: %s\n", rc == 0 ? "no text" : err.text);
+        fprintf(stderr, "bench-lookup: %s\n", err.text);
         return 1;
     }
 
     print("lookup_tokens", "tokens/step", (double) tokens / n);
     print("lookup_one", "of steps", (double) steps[1] / n);
     print("lookup_two", "of steps", (double) steps[2] / n);
-    vlm_tokenizer_close(t);
 
     return 0;
 }

@@ -50,11 +50,12 @@ def conversation(seed, moved):
     rng = random.Random(seed)
     objects = list(objects_of(rng))
     kinds = rng.sample(sorted({kind for kind, _, _ in objects}) + ["lamp"], 2)
-    some = [o for o in objects if o[0] in kinds] or objects[:1]
-    first = turn(FIRST, boxes(objects, rng))
+    some = [o for o in objects if o[0] in kinds]
+    first = boxes(objects, rng)
 
-    return ((turn(FIRST), boxes(objects, random.Random(seed))),
-            (first + "<|im_end|>\n" + turn(SECOND.format(*kinds)), boxes(some, rng, moved)))
+    return ((turn(FIRST), first),
+            (turn(FIRST, first) + "<|im_end|>\n" + turn(SECOND.format(*kinds)),
+             boxes(some, rng, moved)))
 
 
 def count(directory, pairs, name):

@@ -3,8 +3,9 @@
 
     bench/run.py [--model DIR] [--json FILE] [--brief] [PART ...]
 
-Each part prints a line of JSON for each figure.  The figures are written to build/bench.json, where
-those of parts that did not run remain, and printed as one table.
+Each part prints a line of JSON for each figure.  The figures are written to build/bench.json, with
+--brief to build/bench-brief.json, where those of parts that did not run remain, and printed as one
+table.
 """
 
 import argparse
@@ -89,7 +90,7 @@ def runs_here(part):
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--model", default=ROOT + "/build/bench/3b")
-    p.add_argument("--json", default=ROOT + "/build/bench.json")
+    p.add_argument("--json", help="the file of the figures: build/bench.json, or bench-brief.json")
     p.add_argument("--brief", action="store_true", help="one round of each, to try it")
     p.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     a = p.parse_args()
@@ -98,6 +99,7 @@ def main():
     if unknown:
         p.error(f"no part {unknown[0]}: {', '.join(PARTS)}")
 
+    a.json = a.json or ROOT + f"/build/bench{'-brief' * a.brief}.json"
     start = time.time()
     figures = []
 

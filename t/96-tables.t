@@ -72,9 +72,12 @@ is(scalar keys %kl, scalar map({ @$_ } @FORMS), 'prints each form of quantised c
 is(scalar @ranges, scalar @FORMS, 'the page has rows of these');
 
 for my $i (0 .. $#FORMS) {
-    my @sorted = sort { $a <=> $b } map { sprintf '%.3f', $kl{$_} // 9 } @{ $FORMS[$i] };
+    my @sorted = sort { $a <=> $b } map { $kl{$_} // 9 } @{ $FORMS[$i] };
+    my ($least, $most) = split / to /, $ranges[$i];
 
-    is($ranges[$i], $sorted[0] == $sorted[-1] ? $sorted[0] : "$sorted[0] to $sorted[-1]", "the page has the KL of @{ $FORMS[$i] }");
+    # The page has three decimals; libraries of mathematics may move a figure that lies between two of them.
+    ok(abs($sorted[0] - $least) <= 0.0006 && abs($sorted[-1] - ($most // $least)) <= 0.0006, "the page has the KL of @{ $FORMS[$i] }")
+        or diag("printed @sorted, page $ranges[$i]");
 }
 
 done_testing();

@@ -313,10 +313,11 @@ rows_of_int4_of_very_many_values_have_the_same_bits_in_every_set(void **state)
 }
 
 
-/* Fewer of them go over a panel together. */
+/* Rows of more than 4,096 values go over a panel 96 at a time. */
 static void
 many_rows_of_very_many_values_have_the_same_bits_in_every_set(void **state)
 {
+    char                   what[256];
     float                 *want, *got;
     shape_t                s;
     uint32_t               i, t;
@@ -331,7 +332,9 @@ many_rows_of_very_many_values_have_the_same_bits_in_every_set(void **state)
 
         for (i = 0; i < n_faster; i++) {
             got = multiply(&s, &faster[i], 0, s.T);
-            check_bits(got, want, s.T * outputs(&s), faster[i].name);
+            (void) snprintf(what, sizeof(what), "%s, %s, T %u", faster[i].name,
+                            types[t % 2] == VLM_INT8 ? "int8" : "int4", s.T);
+            check_bits(got, want, s.T * outputs(&s), what);
             free(got);
         }
 

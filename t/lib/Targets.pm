@@ -1,7 +1,7 @@
 package Targets;
 
 # Says what is wrong with the words of a make command: targets that no test makes, variables without
-# effect.  What make would do is in what make -n prints.
+# effect.  make -n prints the commands that make would run.
 
 use strict;
 use warnings;

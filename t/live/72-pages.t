@@ -343,7 +343,7 @@ my %ABOUT = (
     memory => sub {
         my ($one, $size) = @_;
 
-        cmp_ok(health($one)->{plan}{total}, '<=', bytes($size), 'the plan fits');
+        is(metric($one, 'vlm_memory_bytes{pool="limit"}'), bytes($size), 'the limit');
     },
 
     context => sub {
@@ -430,7 +430,9 @@ my %ABOUT = (
     cache => sub {
         my ($one) = @_;
 
-        ok(glob("$one->{dir}/cache/vlm-int8-*.bin"), 'the quantised cache is there');
+        my @files = glob "$one->{dir}/cache/vlm-int8-*.bin";
+
+        ok(@files > 0, 'the quantised cache is there');
     },
 
     store => sub {

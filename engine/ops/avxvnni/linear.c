@@ -19,8 +19,8 @@
 #define ROWS   6                       /* activation rows of a tile: 12 sums of 16 registers */
 #define FEW    2                       /* that go one by one; of int4 with AVX2's kernel */
 #define MANY   256                     /* that go over a piece of a panel together */
-#define LONG   4096                    /* values of rows of which a second cache holds fewer: */
-#define SHORT  96                      /* these go over all panels before the next ones */
+#define LONG   4096                    /* values of a row; a second cache holds few longer ones, */
+#define SHORT  96                      /* of which so many go over all panels before the next */
 #define BRING  4                       /* tiles that bring the next piece, if there are as many */
 #define AHEAD  3072                    /* bytes to prefetch for one row, into the second cache */
 
@@ -98,13 +98,13 @@ strip_int8(const uint8_t *at, rows_t r, uint32_t n, const uint8_t *bring, size_t
     __m256         acc, scale;
     __m256i        dot[ROWS][2], w[2], x;
     uint32_t       k;
-    const int8_t  *half = r.q + 3 * r.values;
+    const int8_t  *fourth = r.q + 3 * r.values;        /* row: factors of addresses are 1 and 2 */
 
     for (m = 0; m < rows; m++) {
         dot[m][0] = dot[m][1] = _mm256_set1_epi32(-128 * r.sum[m * r.pieces]);
     }
 
-    for (k = 0; k < n; k += 4, r.q += 4, half += 4, at += 4 * VLM_PANEL, bring += far) {
+    for (k = 0; k < n; k += 4, r.q += 4, fourth += 4, at += 4 * VLM_PANEL, bring += far) {
         _mm_prefetch((const char *) bring, _MM_HINT_T1);
 
         for (j = 0; j < 2; j++) {
@@ -113,7 +113,7 @@ strip_int8(const uint8_t *at, rows_t r, uint32_t n, const uint8_t *bring, size_t
         }
 
         for (m = 0; m < rows; m++) {
-            memcpy(&four, (m < 3 ? r.q : half) + m % 3 * r.values, 4);
+            memcpy(&four, (m < 3 ? r.q : fourth) + m % 3 * r.values, 4);
             x = _mm256_set1_epi32(four);
 
             for (j = 0; j < 2; j++) {
@@ -239,8 +239,8 @@ multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uin
 
 
 /*
- * Up to FEW activation rows of int8, which are bound by memory: one by one, as the prefetcher
- * follows loads in order, over a piece of a panel, and of a second one in turn.  Two streams get
+ * Up to FEW activation rows of int8, which memory bounds, go one by one, because the prefetcher
+ * follows loads in order, over a piece of a panel, and of a second one in turn: two streams get
  * more bandwidth than one.
  */
 static void
