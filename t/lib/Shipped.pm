@@ -10,6 +10,7 @@ use warnings;
 use Cwd ();
 use File::Basename qw(basename);
 use File::Path qw(make_path);
+use Script;
 use VLM;
 
 my $ROOT = Cwd::getcwd();
@@ -87,16 +88,21 @@ sub placed {
 }
 
 # Links a demo model under the name of the real one, in a directory for its quantised cache.
+# RoboBrain's script has its model in weights/, and asks it to think, or to answer behind
+# "<answer>": the demo models learned neither, so this one is scripted.
 sub model {
     my ($dir, $name) = @_;
 
     my $model = "$dir/models/$name";
-    my $demo = $name =~ /^Qwen3/ ? 'model-3' : 'model';
 
     return $model if -d $model;
 
+    my $files = $name eq 'weights' ? Script::model('weights', thought => ['A mug', '</think>', '<answer>', 'One.', '</answer>'],
+                                                              ''      => ['I see', ' a mug.'])
+              : $name =~ /^Qwen3/  ? "$ROOT/demo/model-3" : "$ROOT/demo/model";
+
     make_path($model);
-    symlink $_, "$model/" . basename($_) or die "$model: $!" for glob "$ROOT/demo/$demo/*";
+    symlink $_, "$model/" . basename($_) or die "$model: $!" for glob "$files/*";
 
     return $model;
 }

@@ -213,9 +213,32 @@ for my $name (sort keys %all) {
 
     my $s = started('robobrain.conf', $all{'robobrain.conf'});
 
-    like(ask($s, '/api/health', '-i', '-H', 'Origin: http://localhost:3000')->{body},
-         qr/^Access-Control-Allow-Origin: http:\/\/localhost:3000\r$/m, 'the front end\'s own server is let in');
-    is(ask($s, '/api/health', '-H', 'Origin: http://localhost:3001')->{code}, 403, 'and another page is not');
+    for my $host (qw(localhost 127.0.0.1)) {
+        like(ask($s, '/api/health', '-i', '-H', "Origin: http://$host:3000")->{body},
+             qr/^Access-Control-Allow-Origin: http:\/\/\Q$host\E:3000\r$/m, "the front end's own server is let in, $host");
+        is(ask($s, '/api/health', '-H', "Origin: http://$host:3001")->{code}, 403, 'and another page is not');
+    }
+
+    # The script has a model in "weights" think, unless the request says no, as the front end's do.
+    my %tokens;
+
+    for my $try (['nothing', undef, 'A mug', 'One.'], ['true', JSON::PP::true, 'A mug', 'One.'],
+                 ['false', JSON::PP::false, '', 'A mug</think>One.'])
+    {
+        my ($name, $value, $thinking, $answer) = @$try;
+        my $r = ask($s, '/api/chat', '-d', encode_json({
+            session_id => $name, text_only => JSON::PP::true, message => 'a thought', timings => JSON::PP::true,
+            defined $value ? (enable_thinking => $value) : () }));
+
+        is($r->{json}{thinking}, $thinking, "enable_thinking $name: the thinking") or diag($r->{body});
+        is($r->{json}{answer}, $answer, 'the answer');
+        $tokens{$name} = $r->{json}{usage}{prompt_tokens};
+    }
+
+    is($tokens{nothing}, $tokens{true}, 'a request without the field thinks');
+    is($tokens{false} - $tokens{true}, length('<think></think><answer>') - length '<think>',
+       'the prompt of one that does not ends with an empty thinking');
+
     ok($s->stop, 'the server stops in time');
 }
 
