@@ -5,9 +5,10 @@ package Fleet;
 # The nodes have one directory as their store, whose lock files take the engines' names, which
 # differ therefore; or a Redis.
 #
-# The Redis has the settings that docs/scale.md names.  With networks of their own the nodes have the
-# addresses of conf/scale-out.conf, and the front's side has the settings that docs/scale.md gives to its
-# kernel.  The program is then in a network apart from the machine's, by alone(), which it calls first.
+# The Redis has the settings of docs/scale.md, with its password, and the nodes have the page's line for it;
+# a unix socket is in place of the address.  With networks of their own the nodes have the addresses of
+# conf/scale-out.conf, Redis has its own, and the front's side has the settings that docs/scale.md gives to
+# its kernel.  The program is then in a network apart from the machine's, by alone(), which it calls first.
 #
 #     my $f = Fleet->new(name => 'scale', nodes => 3, engine => 'slots 1;')->start;
 #     my ($r, $nodes) = $f->ended($f->begin('/api/tasks'));
@@ -89,7 +90,7 @@ sub connect_networks {
     my $page = VLM::slurp("$ROOT/docs/scale.md");
 
     VLM::spew("/proc/sys/net/ipv4/$1", $2) while $page =~ /^net\.ipv4\.(\w+) = (\d+)$/mg;
-    run('ip', 'address', 'add', "$FRONTS/32", 'dev', 'lo');
+    run(qw(ip address add), "$_/32", qw(dev lo)) for $FRONTS, ($self->on_redis)[1];
 
     for my $n (1 .. $self->{nodes}) {
         my $node = $self->node($n);
@@ -158,9 +159,11 @@ sub node_conf {
 
     if ($self->{redis}) {
         my $own = $node->dir;
-        my $where = $self->{networks} ? "$FRONTS:6379" : 'unix:' . socket_of() . ':';
+        my ($line, $address) = $self->on_redis;
 
-        $conf =~ s{^( +store +)/\S+}{$1redis://$where/0 uploads=$self->{store} directory=$own/own}m;
+        $line =~ s{\@\Q$address\E:6379/}{'@unix:' . socket_of() . ':/'}e or die "no address in $line\n" unless $self->{networks};
+        $line =~ s{ uploads=/srv/vlm}{ uploads=$self->{store} directory=$own/own} or die "no uploads in $line\n";
+        $conf =~ s{^ +store +[^;]+;}{        $line}m or die "$NODE has no store\n";
     }
 
     $conf =~ s{/var/lib/nginx/vlm}{$self->{store}}g;
@@ -172,14 +175,24 @@ sub node_conf {
 # A unix socket's path has 107 bytes at most.
 sub socket_of { "/tmp/vlm-scale-redis-$$.sock" }
 
+# Returns of docs/scale.md the nodes' line for Redis, Redis's address, and its settings.
+sub on_redis {
+    my $page = VLM::slurp("$ROOT/docs/scale.md");
+    my ($line) = $page =~ /^(store redis:.*;)$/m or die "no store on a Redis\n";
+    my ($settings, $address) = $page =~ /^```\n(bind (\S+)\n.*?)^```/ms or die "no settings of Redis\n";
+
+    return ($line, $address, $settings);
+}
+
 sub start_redis {
     my ($self) = @_;
 
     my $dir = $self->front->dir;
     my $socket = socket_of();
-    my ($block) = VLM::slurp("$ROOT/docs/scale.md") =~ /^```\n(maxmemory-policy .*?)^```/ms or die "no settings of Redis\n";
-    my @settings = map { ("--$1", $2) if /^(\S+) (\S+)$/ } split /\n/, $block;
-    my @where = $self->{networks} ? ('--port', 6379, '--bind', $FRONTS, qw(--protected-mode no)) : qw(--port 0);
+    my $settings = ($self->on_redis)[2];
+
+    $settings =~ s/^bind .*$/port 0/m unless $self->{networks};
+    VLM::spew("$dir/redis.conf", "$settings\nsave \"\"\nunixsocket $socket\ndir $dir\n");
 
     $redis = fork() // die "fork: $!";
 
@@ -187,7 +200,7 @@ sub start_redis {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', "$dir/logs/redis.log";
         open STDERR, '>&', \*STDOUT;
-        { exec 'redis-server', @where, @settings, '--save', '', '--unixsocket', $socket, '--dir', $dir; }
+        { exec 'redis-server', "$dir/redis.conf"; }
         POSIX::_exit(127);
     }
 
