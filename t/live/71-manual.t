@@ -6,7 +6,11 @@ use warnings;
 
 use lib 't/lib';
 use Cwd ();
+use File::Basename qw(dirname);
 use File::Copy qw(copy);
+use File::Path qw(make_path);
+use IO::Socket::INET;
+use JSON::PP ();
 use Shipped;
 use Test::More;
 use VLM;
@@ -19,11 +23,14 @@ $ENV{TEST_NGINX_BINARY} = $BINARY;
 
 
 # Returns the commands of a page, each with the comment behind it; a line that ends with a backslash
-# goes on in the next one.
+# goes on in the next one.  With a word, only those of the blocks that have it.
 sub commands {
+    my ($page, $word) = @_;
     my @found;
 
-    for my $block (VLM::slurp($_[0]) =~ /^```sh\n(.*?)^```/msg) {
+    for my $block (VLM::slurp($page) =~ /^```sh\n(.*?)^```/msg) {
+        next if defined $word && index($block, $word) < 0;
+
         (my $text = $block) =~ s/\\\n\s*/ /g;
 
         for my $line (grep { /^[^#]/ } split /\n/, $text) {
@@ -211,7 +218,78 @@ _EOC_
 }
 
 
-# ---- docs/migrate.md ------------------------------------------------------------
+# ---- docs/migrate.md: conf/robobrain.conf in the script's place --------------------
+
+my @INSTALL = commands('docs/migrate.md', 'robobrain.conf');
+
+{
+    my $s = VLM->new(name => 'script');
+    my ($dir, $port) = ($s->dir, $s->port);
+    my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || 'build/ngx_http_vlm_module.so';
+    my $doctor = '--user ' . getpwuid($>) . " --nginx $BINARY --module $module";
+    my $script = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1', LocalPort => $port, ReuseAddr => 1)
+        or die "port $port: $!";
+    my $place = Shipped::model($dir, 'weights');
+    my $weights = "$dir/opt/robobrain/weights";
+    my %ran;
+
+    make_path($weights, "$dir/etc");
+    VLM::spew("$dir/etc/nginx.conf", "events { }\n");
+
+    for my $file (glob "$place/*") {
+        copy($file, $weights) or die "$file: $!";
+    }
+
+    chmod 0600, glob "$weights/*";
+
+    for (@INSTALL) {
+        my $command = my $run = $_->[0];
+
+        for ($run) {
+            s{/etc/nginx/}{$dir/etc/}g;
+            s{/opt/robobrain}{$dir/opt/robobrain}g;
+            s{127\.0\.0\.1:5001}{127.0.0.1:$port};
+            s{^vlm (.*)}{dirname($module) . "/vlm $1 $doctor"}e;
+            s{^nginx -t}{join ' ', $s->command('-t')}e;
+        }
+
+        if ($command eq 'nginx -t') {
+            my $text = VLM::slurp("$dir/etc/nginx.conf");
+
+            is(() = $text =~ m{\Q$dir\E/opt/robobrain}g, () = VLM::slurp('conf/robobrain.conf') =~ m{/srv/robobrain}g,
+               'the file has the path of this script');
+            $s->{conf} = Shipped::placed($text, $dir, $port);
+            $s->write_conf;
+
+        } elsif ($command eq 'systemctl restart nginx') {
+            close $script;
+            $s->start;
+            pass("$command: as the test does it");
+            next;
+        }
+
+        my ($status, $said) = run($run);
+
+        is($status, 0, "$command: it runs") or diag($said);
+        $ran{$command =~ /^(\w+)/ ? $1 : ''}++;
+
+        if ($command =~ /^chmod/) {
+            is(join(' ', grep { ((stat)[2] & 044) != 044 } $weights, glob "$weights/*"), '', 'the workers can read the weights');
+
+        } elsif ($command =~ /^curl/) {
+            ok(VLM::wait_for(sub { (run($run))[1] =~ /"model_loaded":true/ }), 'the server has the model');
+        }
+    }
+
+    is_deeply(\%ran, { map { $_ => 1 + ($_ eq 'cp') } qw(chmod vlm cp sed nginx curl) }, 'the page has an installation');
+    is(VLM::slurp("$dir/etc/nginx.conf.before"), "events { }\n", 'the old configuration is kept');
+    is($s->chat('a', 'hi', text_only => JSON::PP::true)->{code}, 200, 'a question is answered in the script\'s place');
+    ok($s->stop, 'the server stops');
+    $s->check_log;
+}
+
+
+# ---- docs/migrate.md: its examples --------------------------------------------------
 
 {
     my ($brain, $ollama, $pdf, $lora) = Shipped::fences('docs/migrate.md');
@@ -251,7 +329,9 @@ _EOC_
     my $set = 'cd ' . $s->dir;
     my $n = 0;
 
-    for (commands('docs/migrate.md')) {
+    my %install = map { $_->[0] => 1 } @INSTALL;
+
+    for (grep { !$install{$_->[0]} } commands('docs/migrate.md')) {
         my ($command, $told) = @$_;
 
         $command =~ s/127\.0\.0\.1:5001/127.0.0.1:$one/;
