@@ -36,6 +36,7 @@ my $redis;                              # the process
 # fail_timeout  in place of the shipped one
 # redis         1: sessions are in a redis-server, which starts with the nodes
 # networks      1: each node has a network of its own
+# steps         1: the configurations are as the commands of docs/scale.md make them, for two nodes
 # loses         the front loses questions whose tag this matches: no node has them
 sub new {
     my ($class, %conf) = @_;
@@ -134,7 +135,7 @@ sub placed {
         s{modules/ngx_http_vlm_module\.so}{$module};
         s{^user www-data;}{$user}m;
         s{/var/log/nginx/}{$dir/logs/}g;
-        s{listen 127\.0\.0\.1:\d+}{listen $address:$port};
+        s{listen (?:127\.0\.0\.1|10\.0\.0\.\d):\d+}{listen $address:$port};
         s/^http \{\n/http {\n$temp\n/m;
     }
 
@@ -144,11 +145,29 @@ sub placed {
 }
 
 
+# Returns the text of a configuration; with steps, what the commands of docs/scale.md make of it.
+sub shipped {
+    my ($self, $conf, $n) = @_;
+
+    return VLM::slurp("$ROOT/$conf") unless $self->{steps};
+
+    my $file = $self->front->dir . '/steps.conf';
+    my ($block) = VLM::slurp("$ROOT/docs/scale.md") =~ m{^(cp \Q$conf\E /etc/nginx/nginx\.conf\n(?:sed -i .*\n)+)}m
+        or die "no steps for $conf\n";
+
+    $block =~ s{listen 10\.0\.0\.\K1:}{$n:} if $n;
+    $block =~ s{/etc/nginx/nginx\.conf}{$file}g;
+    run('sh', '-ec', $block);
+
+    return VLM::slurp($file);
+}
+
+
 sub node_conf {
     my ($self, $n) = @_;
 
     my $node = $self->node($n);
-    my $conf = placed(VLM::slurp($NODE), $node->dir, $node->port, $node->{address});
+    my $conf = placed($self->shipped($NODE, $n), $node->dir, $node->port, $node->{address});
 
     for my $directive ($self->{engine} =~ /(?:^|;)\s*(\w+)\s/g) {
         $conf =~ s/^        \Q$directive\E +[^;]+;.*\n//m;
@@ -162,7 +181,7 @@ sub node_conf {
         my ($line, $address) = $self->on_redis;
 
         $line =~ s{\@\Q$address\E:6379/}{'@unix:' . socket_of() . ':/'}e or die "no address in $line\n" unless $self->{networks};
-        $line =~ s{ uploads=/srv/vlm}{ uploads=$self->{store} directory=$own/own} or die "no uploads in $line\n";
+        $line =~ s{ uploads=/srv/vlm directory=\S+}{ uploads=$self->{store} directory=$own/own} or die "no uploads in $line\n";
         $conf =~ s{^ +store +[^;]+;}{        $line}m or die "$NODE has no store\n";
     }
 
@@ -227,7 +246,7 @@ sub list {
     my ($self, @nodes) = @_;
 
     my $front = $self->front;
-    my $conf = placed(VLM::slurp($FRONT), $front->dir, $front->port);
+    my $conf = placed($self->shipped($FRONT), $front->dir, $front->port);
     my $lists = 0;
 
     my $servers = sub {

@@ -2,13 +2,14 @@
 # a session and a prompt's beginning stay at one node; a node that is full, loads or is gone
 # is passed over; a question that was begun is repeated only with an Idempotency-Key; streams
 # come through at once; a node is drained, removed and added by the commands of
-# docs/scale.md.
+# docs/scale.md, and two nodes and a front come to be by them.
 
 use strict;
 use warnings;
 
 use lib 't/lib';
 use Fcntl qw(:flock);
+use File::Copy qw(copy);
 use Fleet;
 use IO::Select;
 use JSON::PP ();
@@ -228,13 +229,38 @@ my $last = $f->begin('/v1/chat/completions', { stream => JSON::PP::true, max_tok
                                                messages => [{ role => 'user', content => 'count' }] });
 ok($f->node(2)->busy(1, 0), 'node 2 answers a stream');
 
-my @commands = $page =~ /^(sed -i .*)$/mg;
-is(scalar @commands, 5, 'docs/scale.md has five commands');
+# The page's commands.  The last section here runs those of its first one, but for these of other servers.
+my %NOT_RUN = (
+    'apt install nginx redis-server nfs-kernel-server' => 'a test installs nothing',
+    'apt install nfs-common' => 'the same',
+    'install -d -m 700 -o www-data -g www-data /srv/vlm' => 'of the machine with NFS',
+    q{echo '/srv/vlm 10.0.0.0/24(rw,no_subtree_check,no_root_squash)' >> /etc/exports} => 'of NFS, which needs its kernel',
+    'exportfs -ra' => 'the same',
+    'install -d /srv/vlm' => 'the same',
+    q{echo '10.0.0.9:/srv/vlm /srv/vlm nfs _netdev 0 0' >> /etc/fstab} => 'the same',
+    'mount /srv/vlm' => 'the same',
+    'podman build -t REGISTRY/nginx-vlm:1 -f conf/container/Containerfile .' => 't/97-deploy.t reads the recipe',
+    'podman push REGISTRY/nginx-vlm:1' => 'there is no registry',
+    'kubectl apply -f conf/kubernetes/' => 'there is no cluster: t/98-kubernetes.t reads the files',
+    'kubectl rollout status deployment/nginx-vlm' => 'the same',
+);
+
+my ($steps) = $page =~ /^(## From nothing to two nodes.*?)^## /ms or die "no steps\n";
+my @all = map { s/\s+# .*//r } map { split /\n/ } $page =~ /^```sh\n(.*?)^```/msg;
+my %known = map { $_ => 1 } @all;
+is(join("\n", grep { !$known{$_} } sort keys %NOT_RUN), '', 'docs/scale.md has the commands that are not run');
+
+my @commands = $page =~ s/\Q$steps\E//r =~ m{^(sed -i .* /etc/nginx/nginx\.conf)$}mg;
+is(scalar @commands, 5, 'it has five commands that change the front');
 my ($by_client, $down, $up, $remove, $add) = @commands;
 
-my %rest = map { $_ => 1 } map { s/\s+#.*//r } grep { !/^sed / } map { split /\n/ } $page =~ /^```sh\n(.*?)^```/msg;
-my ($reload, $ask) = reverse sort keys %rest;
-is(scalar keys %rest, 2, 'and two others, which are run here') or diag(join "\n", keys %rest);
+my ($image) = grep { m{^sed -i .* conf/kubernetes/} } @all;
+my @making = $steps =~ /^((?:cp|sed) .*)$/mg;
+my %run = map { $_ => 1 } @commands, $image, @making;
+my ($ask, $asking, $ready, $reload, @rest) = sort grep { !$run{$_} && !$NOT_RUN{$_} } keys %known;
+is(scalar @making, 5, 'five that make configurations');
+like($asking, qr{^curl .*/api/chat }, 'and one that asks');
+is("@rest", '', 'and the others are run here, too');
 
 $f->command($down)->reload($reload);
 like($f->home($at{2}[0]), qr/^[13]$/, 'after the reload its sessions are elsewhere');
@@ -322,5 +348,44 @@ is(messages('/v1/chat/completions', undef, 'a', 'b')->end->{json}{error}{type}, 
 ok($front->stop, 'the front stops in time');
 $front->check_log;
 $_->check_log for $f->nodes;
+
+
+# ---- from nothing to two nodes and a front -------------------------------------------------
+
+my ($store) = $page =~ /^(store redis:.*)$/m;
+
+$f = Fleet->new(name => 'scale-steps', nodes => 2, steps => 1, redis => 1, engine => 'device cpu; thinking off; max_tokens 24;');
+
+for my $n (1, 2) {
+    my $made = $f->shipped('conf/scale-out-node.conf', $n);
+
+    like($made, qr{^        model +/models/MODEL;$}m, "node $n has the checkpoint");
+    like($made, qr{^        listen 10\.0\.0\.$n:5001 }m, 'its address');
+    like($made, qr{^        \Q$store\E$}m, 'and the page\'s store');
+}
+
+is(join(' ', $f->shipped('conf/scale-out.conf') =~ /^        server (\S+)/mg), join(' ', ('10.0.0.1:5001', '10.0.0.2:5001') x 2),
+   'the front has two nodes');
+
+$f->start->reload($reload);
+$front = $f->front;
+
+for my $n (1, 2) {
+    my $command = $ready =~ s{10\.0\.0\.1:5001}{$f->address($n)}er;
+    like(`$command`, qr{^HTTP/1\.1 200 }, "node $n says that its model is loaded");
+}
+
+ok($asking =~ s/127\.0\.0\.1:5000/"127.0.0.1:" . $front->port/e, 'a command asks the front');
+my $answer = eval { JSON::PP::decode_json(`$asking`) } || {};
+ok(length($answer->{answer} // ''), 'which has the answer') or diag(explain($answer));
+is(join(' ', map { scalar @{ $_->get('/api/history/kitchen-1')->{json} } } $f->nodes), '2 2', 'both nodes have its turn');
+
+ok($_->stop, 'it stops in time') for $front, $f->nodes;
+$_->check_log for $front, $f->nodes;
+
+my $manifest = "$VLM::LIVE/scale-steps-front/deployment.yaml";
+copy('conf/kubernetes/deployment.yaml', $manifest) or die "copy: $!";
+system($image =~ s{conf/kubernetes/deployment\.yaml}{$manifest}r) == 0 or die "$image failed\n";
+like(VLM::slurp($manifest), qr{^ +image: REGISTRY/nginx-vlm:1$}m, 'the deployment names the image in its registry');
 
 done_testing();
