@@ -1,12 +1,10 @@
-# Tests what cannot run in every place: the container's recipe, the compose file, the drop-in for
-# systemd, and the commands of docs/install.md.  t/live/68-container.t runs the container's nginx.conf.
+# Tests what cannot run in every place: the container's recipe, the compose file, and the drop-in for
+# systemd.  t/live/68-container.t runs the container's nginx.conf.
 
 use strict;
 use warnings;
 
 use lib 't/lib';
-use Cwd qw(getcwd);
-use File::Basename qw(dirname);
 use File::Copy qw(copy);
 use File::Path qw(make_path);
 use File::Temp qw(tempdir);
@@ -16,8 +14,6 @@ use VLM;
 
 delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};       # of a make that runs the tests
 
-my $ROOT = getcwd();
-my ($MODULE) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || "$ROOT/build/ngx_http_vlm_module.so";
 my $TOP = tempdir(CLEANUP => 1);
 my $control = VLM::slurp('conf/debian/control');
 my %ours = map { $_ => 1 } $control =~ /^Package: (\S+)/mg;
@@ -153,6 +149,14 @@ is(join(' ', @{$vlm->{ports}}), "127.0.0.1:5001:@exposed", 'the port is open on 
 is("$vlm->{build}{context}/$vlm->{build}{dockerfile}", '../../conf/container/Containerfile', 'it builds the recipe');
 ok(-e "conf/container/$vlm->{build}{context}/$vlm->{build}{dockerfile}", 'which is there');
 
+# No test runs the container's commands of docs/install.md; their files are there, and know their variables.
+my $page = VLM::slurp('docs/install.md');
+my @named = $page =~ /^podman build .* -f (\S+) \.$/m;
+my ($variables, $file) = $page =~ /^((?:[A-Z]+=\S+ )+)docker compose -f (\S+) up -d$/m;
+
+is("@named $file", 'conf/container/Containerfile conf/container/compose.yaml', 'the commands of docs/install.md name these files');
+like(VLM::slurp('conf/container/compose.yaml'), qr/\$\{$_:/, "compose.yaml knows $_") for $variables =~ /(\w+)=/g;
+
 my %mount = map { /^(.+):(\/[\w\/-]+)(:ro)?$/ ? ($2 => [$1, $3 ? 'ro' : 'rw']) : () } @{$vlm->{volumes}};
 
 is(join(' ', sort keys %mount), join(' ', sort '/model', @volumes), 'the mounts are the model and the volumes');
@@ -195,58 +199,5 @@ cmp_ok($retry, '>=', $answer + $queue, 'nginx has the time to answer the request
 cmp_ok($set{TimeoutStopSec}, '>', $retry, 'before systemd ends it');
 is(join(' ', grep { exists $set{$_} } qw(PrivateDevices DevicePolicy MemoryDenyWriteExecute LimitMEMLOCK)), '',
    'it has nothing that a GPU would miss');
-
-
-# ---- the commands of docs/install.md ---------------------------------------------
-
-my $page = VLM::slurp('docs/install.md');
-my @commands = grep { /\S/ } map { s/\s+#.*//r } map { split /\n/ } $page =~ /^```sh\n(.*?)^```/msg;
-my %target = map { $_ => 1 } VLM::slurp('Makefile') =~ /^([\w-]+):/mg;
-my $vlm_program = dirname($MODULE) . '/vlm';
-
-make_path("$TOP/models/MODEL");
-copy($_, "$TOP/models/MODEL/") or die "$_: $!\n" for glob 'demo/model/*';
-
-cmp_ok(scalar @commands, '>=', 15, 'docs/install.md has commands');
-
-for my $command (@commands) {
-
-    if ($command =~ /^make(?: ([\w-]+))?$/) {
-        ok($target{$1 || 'all'}, "$command: a target");
-
-    } elsif ($command =~ m{^apt install (.*)}) {
-        is(join(' ', grep { !m{^\./build/deb/([\w-]+)_\*\.deb$} || !$ours{$1} } split ' ', $1), '', "$command: packages of make deb");
-
-    } elsif ($command =~ m{^sed -i ('.*?') /etc/nginx/sites-available/vlm$}) {
-        like(scalar `sed $1 conf/debian/sites-available/vlm`, qr{^    model /models/MODEL;}m, "$command: changes the site");
-
-    } elsif ($command eq 'ln -s ../sites-available/vlm /etc/nginx/sites-enabled/') {
-        like(VLM::slurp('conf/debian/libnginx-mod-http-vlm.install'), qr{sites-available/vlm etc/nginx/sites-available},
-             "$command: the package has the site");
-
-    } elsif ($command =~ /^vlm (\w+) /) {
-        my $name = $1;
-        my $run = $command =~ s{^vlm}{$vlm_program}r =~ s{/models/}{$TOP/models/}r;
-
-        $run .= " --nginx $ENV{TEST_NGINX_BINARY}" if $name eq 'doctor' && $ENV{TEST_NGINX_BINARY};
-        $run .= " --module $MODULE --user " . getpwuid $> if $name eq 'doctor';
-        $run =~ s/ 8k / 2k /;              # what the demo was made for
-        is(system("$run >$TOP/said 2>&1"), 0, "$command: runs") or diag(VLM::slurp("$TOP/said"));
-
-    } elsif ($command =~ /^podman build .*-f (\S+) \.$/ || $command =~ /^\w+=\S+ \w+=\S+ docker compose -f (\S+) up -d$/) {
-        my $file = $1;
-
-        ok(-e $file, "$command: has its file");
-        like(VLM::slurp($file), qr/\$\{$_:/, "$command: the file knows $_") for $command =~ /([A-Z]+)=/g;
-
-    } elsif ($command =~ m{^install -D -m 644 (\S+) (/etc/systemd/system/nginx\.service\.d/vlm\.conf)$}) {
-        ok(-e $1, "$command: has its file");
-
-    } else {
-        # The last one is run by t/clients, from the page's own text; nginx -t and systemd's by t/install.
-        like($command, qr{^(?:nginx -t|systemctl (?:reload nginx|daemon-reload|restart nginx)|curl -s http://127\.0\.0\.1:5001/api/health)$},
-             "$command: a command that the tests know");
-    }
-}
 
 done_testing();

@@ -1,6 +1,7 @@
 # Tests each command of README.md, CONTRIBUTING.md and the pages of docs/, bench/, demo/ and t/, in blocks
 # and in sentences.  A command is run by the test that Commands::run_by() finds, or by the test of its page,
-# or here: make prints what it would do, a program reads its options, vlm has a small model.
+# or by t/install with the blocks of Commands::in_a_root(), or here: make prints what it would do, a program
+# reads its options, vlm has a small model.
 
 use strict;
 use warnings;
@@ -18,7 +19,6 @@ my @PAGES = ('README.md', 'CONTRIBUTING.md', glob 'docs/*.md docs/dev/*.md bench
 
 # These tests run the blocks of a page from its own text.
 my %WHOLE = (
-    'docs/install.md'    => 't/97-deploy.t',
     'docs/operations.md' => 't/live/71-manual.t',
     'docs/security.md'   => 't/live/71-manual.t',
     'docs/migrate.md'    => 't/live/71-manual.t',
@@ -27,11 +27,15 @@ my %WHOLE = (
 
 # No test runs these commands, and why.
 my %NOT_RUN = (
+    'MODEL=/models/MODEL MEMORY=6g docker compose -f conf/container/compose.yaml up -d' =>
+        'there is no Docker; t/97-deploy.t reads the file, and t/clients compares it with the specification',
     'curl -F file=@PICTURE' => 'the part of a command that t/clients/test_docs.py runs whole',
     'docker stop' => 'there is no Docker',
     'git clone' => 'the part of a command',
     'git lfs pull' => 'git-lfs is not installed',
     'llama-quantize --allow-requantize GGUF/text-q8_0.gguf FILE Q4_K_M' => 'it is a program of llama.cpp',
+    'podman build -t nginx-vlm -f conf/container/Containerfile .' =>
+        'there is no podman; t/97-deploy.t reads the file, and t/live/68-container.t runs its nginx.conf',
     'promtool check metrics' => 'it is a program of Prometheus',
     'promtool check rules' => 'it is a program of Prometheus',
     'prove -I/path/to/test-nginx/lib t/1*.t t/2*.t' => "openresty's Test::Nginx is not installed",
@@ -45,6 +49,7 @@ my $dir = '.';                          # in which a page's reader is
 my (%skipped, $n);
 
 my %ours = map { $_ => 1 } VLM::slurp('conf/debian/control') =~ /^Package: (\S+)/mg;
+my %in_a_root = map { $_ => 1 } map { Commands::of_block($_) } Commands::in_a_root();
 my %in_blocks = map { $_ => 1 } map { split / && / } map { Commands::of_blocks($_) } @PAGES;
 
 
@@ -238,7 +243,7 @@ my @KINDS = (
 sub wrong {
     my ($command) = @_;
 
-    return undef if Commands::run_by($command);
+    return undef if $in_a_root{$command} || Commands::run_by($command);
     return (grep { defined } map { wrong($_) } split / && /, $command)[0] if $command =~ / && /;
 
     my ($settings, $rest) = $command =~ /^((?:[A-Z_]+=\S+ )*)(.*)$/;
@@ -277,6 +282,7 @@ for my $page (@PAGES) {
     }
 }
 
+like(Commands::code('t/install/debian.pl'), qr/\bCommands::in_a_root\(\)/, 't/install runs blocks of docs/install.md');
 cmp_ok($n, '>', 120, 'the pages have commands');
 is(join("\n", grep({ !$skipped{$_} } sort keys %NOT_RUN), Targets::unseen()), '', 'the pages have what no test runs');
 

@@ -2,16 +2,20 @@
 #
 # Both roots are below build/roots/SUITE/.  The builder is kept for the next run; the fresh root is
 # made each time.  The packages that nginx needs come from Debian's mirror, before the scenario of
-# t/install/scenario begins: this has a network of its own, with nothing but its loopback.
+# t/install/scenario begins: this has a network of its own, with nothing but its loopback.  It runs the
+# blocks of docs/install.md for packages and systemd, from the page's text.
 
 use strict;
 use warnings;
 
+use lib 't/lib';
+use Commands;
 use Cwd qw(getcwd);
 use File::Path qw(make_path);
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
+use VLM;
 
 # A stranger has an answer this soon, beginning with an empty root, on an idle machine.  Other load, of which more
 # than this share of the processors is a sign, makes it later; then the way may take so much processor time, of
@@ -107,6 +111,20 @@ _EOC_
 }
 
 
+# The reader's checkout, with what the commands name, and each block of the page as a script.
+sub give_page {
+    my ($root) = @_;
+    my $n = 0;
+
+    make_path("$root/models/checkout/build", "$root/models/checkout/conf", "$root/models/page");
+    run('ln', '-s', '/debs', "$root/models/checkout/build/deb");
+    run('ln', '-s', 'demo', "$root/models/MODEL");
+    run('cp', '-r', 'conf/systemd', "$root/models/checkout/conf/");
+
+    VLM::spew("$root/models/page/" . ++$n, $_) for Commands::in_a_root();
+}
+
+
 # Seconds of processor time that the whole machine has spent, and its number of processors.
 sub machine {
     open my $in, '<', '/proc/stat' or die "/proc/stat: $!\n";
@@ -156,6 +174,7 @@ sub test_packages {
                      . 'openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost '
                      . '-keyout "$2/models/robobrain.key" -out "$2/models/robobrain.pem" 2>&1', 'sh', $builder, $root);
     raise($root);
+    give_page($root);
 
     my $start = time;
     my ($busy) = machine();

@@ -20,21 +20,38 @@ my $RUNS = qr/(?:\b(?:figures|in_root|loads|prints|runs|shell|system)\(|`)/;
 my %code;
 
 
-# Returns the commands of a page's blocks, without their comments.
+# Returns the commands of one block, without their comments.
+sub of_block {
+    my ($block) = @_;
+
+    $block =~ s/ *\\\n\s*/ /g;
+    $block =~ s/'[^']*'/$& =~ s{\n}{ }gr/ge;            # a body over several lines
+
+    return map { s/\s+# .*//r =~ s/^\$ //r } grep { /^[^#\s]/ } split /\n/, $block;
+}
+
+
+# Returns the commands of a page's blocks.
 sub of_blocks {
     my ($page) = @_;
     my @fences = VLM::slurp($page) =~ /^```(\w*)\n(.*?)^```$/msg;
     my @found;
 
     while (my ($language, $block) = splice @fences, 0, 2) {
-        next unless $language =~ /^(?:sh)?$/;
-
-        $block =~ s/ *\\\n\s*/ /g;
-        $block =~ s/'[^']*'/$& =~ s{\n}{ }gr/ge;        # a body over several lines
-        push @found, map { s/\s+# .*//r =~ s/^\$ //r } grep { /^[^#\s]/ } split /\n/, $block;
+        push @found, of_block($block) if $language =~ /^(?:sh)?$/;
     }
 
     return @found;
+}
+
+
+# Returns the blocks of docs/install.md that t/install runs, each whole, in a root of Debian; their packages
+# were made in another root.
+sub in_a_root {
+    my $text = VLM::slurp('docs/install.md');
+    my @sections = map { $text =~ /^## \Q$_\E\n(.*?)(?=^## |\z)/ms } 'Packages', 'systemd';
+
+    return map { s/^make .*\n//mgr } map { /^```sh\n(.*?)^```$/msg } @sections;
 }
 
 
