@@ -2,15 +2,11 @@
  * linear for AVX2 with FMA.
  *
  * Panels are those of AVX-512, of 64 weight rows; int8 stays signed.  Several activation rows are
- * multiplied in 16 bits with Winograd's inner product: (x0 + w1)(x1 + w0) is x0 w0 + x1 w1 and
- * x0 x1 + w0 w1, whose sums over a piece are subtracted.  That has two additions for one of two
- * multiplications, and processors have more units that add.  All are integers, 128 * 255 * 255 at
- * most, so nothing is rounded.
- *
- * One row is bound by memory, and needs fewer instructions with vpmaddubsw, which multiplies
- * unsigned by signed and saturates at 16 bits: |w| times x with w's sign stays within
- * 2 * 128 * 127, because activations are at most 127, and so are weights, but for the -128 that a
- * quantised checkpoint may have.
+ * multiplied in 16 bits: weights are widened once for a tile of rows, and the tile's rows once for
+ * a piece of a panel.  One row is bound by memory, and needs fewer instructions with vpmaddubsw,
+ * which multiplies unsigned by signed and saturates at 16 bits: |w| times x with w's sign stays
+ * within 2 * 128 * 127, because activations are at most 127, and so are weights, but for the -128
+ * that a quantised checkpoint may have.
  *
  * int4 is multiplied as it lies: sums of q x are taken in 16 bits, 8 times 2 * 15 * 127 at most,
  * and then multiplied by the step.
@@ -26,13 +22,10 @@
 #include "ops/low.h"
 
 #define ROWS   4                       /* activation rows of a tile of f32: 8 sums */
-#define TILE   4                       /* of int8: 8 sums of 16 registers */
+#define TILE   6                       /* of int8: 12 sums of 16 registers */
 #define TILE4  4                       /* of int4: 8 */
-#define BRING  4                       /* tiles that bring the next piece, if there are as many */
 #define BRING4 17                      /* lines of a piece for each 8 of its weight rows */
 #define MANY   256                     /* that go over a piece of a panel together */
-#define LONG   4096                    /* values of rows of which a second cache holds fewer: */
-#define SHORT  96                      /* these go over all panels before the next ones */
 #define AHEAD  3072                    /* bytes to prefetch, into the second cache */
 
 
@@ -244,182 +237,104 @@ multiply_one(const vlm_linear_args_t *a, const int8_t *panel, int panels, float 
 }
 
 
-/* n values of a piece of up to TILE activation rows in 16 bits: of even k, and of odd k. */
-typedef struct {
-    int16_t  even[TILE][VLM_PIECE / 2];
-    int16_t  odd[TILE][VLM_PIECE / 2];
-    int32_t  sum[TILE];                /* of even times odd */
-} wide_t;
-
-
+/* The products are instructions, because compilers move sums to memory for want of a register. */
 static inline __m256i
-even_of(__m256i x)
+dot_step(__m256i sum, __m256i w, __m256i x)
 {
-    return _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
-}
+    __m256i  pairs;
 
-
-static inline __m256i
-odd_of(__m256i x)
-{
-    return _mm256_srai_epi16(x, 8);
-}
-
-
-/* n a multiple of 32, of rows that are `values` apart. */
-static void
-widen(wide_t *x, const int8_t *q, size_t values, uint32_t n, uint32_t rows)
-{
-    __m128i   half;
-    __m256i   v, even, odd, sum;
-    uint32_t  m, k;
-
-    for (m = 0; m < rows; m++, q += values) {
-        sum = _mm256_setzero_si256();
-
-        for (k = 0; k < n; k += 32) {
-            v = _mm256_loadu_si256((const __m256i *) (q + k));
-            even = even_of(v);
-            odd = odd_of(v);
-            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(even, odd));
-            _mm256_store_si256((__m256i *) (x->even[m] + k / 2), even);
-            _mm256_store_si256((__m256i *) (x->odd[m] + k / 2), odd);
-        }
-
-        half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-        half = _mm_hadd_epi32(half, half);
-        x->sum[m] = _mm_cvtsi128_si32(half) + _mm_extract_epi32(half, 1);
-    }
-}
-
-
-/* Of n values of a piece: the sums of even times odd of each weight row. */
-static void
-sum_weights(const int8_t *piece, uint32_t n, int32_t sum[VLM_PANEL])
-{
-    int       j;
-    __m256i   w, dot[8];
-    uint32_t  k;
-
-    for (j = 0; j < 8; j++) {
-        dot[j] = _mm256_setzero_si256();
-    }
-
-    for (k = 0; k < n; k += 4, piece += 4 * VLM_PANEL) {
-        for (j = 0; j < 8; j++) {
-            w = _mm256_load_si256((const __m256i *) piece + j);
-            dot[j] = _mm256_add_epi32(dot[j], _mm256_madd_epi16(even_of(w), odd_of(w)));
-        }
-    }
-
-    for (j = 0; j < 8; j++) {
-        _mm256_store_si256((__m256i *) sum + j, dot[j]);
-    }
-}
-
-
-/*
- * Adds (x0 + w1)(x1 + w0) of two pairs of each of 8 weight rows.  They are instructions, because
- * compilers move sums to memory for want of a register.
- */
-static inline __m256i
-dot_step(__m256i sum, __m256i even, __m256i odd, __m256i x0, __m256i x1)
-{
-    __m256i  a, b;
-
-    __asm__("vpaddw %4, %5, %1\n\tvpaddw %3, %6, %2\n\tvpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0"
-            : "+x"(sum), "=&x"(a), "=&x"(b) : "x"(even), "x"(odd), "x"(x0), "x"(x1));
-
-    return sum;
-}
-
-
-/* The last one with these values of x, whose registers it takes. */
-static inline __m256i
-dot_last(__m256i sum, __m256i even, __m256i odd, __m256i x0, __m256i x1)
-{
-    __asm__("vpaddw %4, %1, %1\n\tvpaddw %3, %2, %2\n\tvpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0"
-            : "+x"(sum), "+x"(x0), "+x"(x1) : "x"(even), "x"(odd));
+    __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+            : "+x"(sum), "=&x"(pairs) : "x"(w), "x"(x));
 
     return sum;
 }
 
 
 /*
- * n values of a piece: 16 weight rows against `rows` activation rows, whose scales are `pieces`
- * apart; sum is the weight rows' own.  bring: bytes to prefetch, `far` more with each step.
+ * n values of a piece: 8 weight rows against `rows` activation rows x in 16 bits, whose scales are
+ * `pieces` apart.  A weight row has two sums, of even and odd pairs of values, which are added at
+ * the end.  bring: lines to prefetch, one with each step, or NULL.
  */
 static inline __attribute__((always_inline)) void
-tile_int8(const int8_t *panel, const int32_t *sum, const wide_t *x, const float *s, size_t pieces,
-          uint32_t n, const uint8_t *bring, size_t far, int rows, float y[][VLM_PANEL])
+tile_int8(const int8_t *panel, int16_t x[][VLM_PIECE], const float *s, size_t pieces, uint32_t n,
+          const uint8_t *bring, int rows, float y[][VLM_PANEL])
 {
     int       m, j;
-    int32_t   two;
+    int64_t   four;
     __m256    acc;
-    __m256i   dot[TILE][2], w, even[2], odd[2], x0, x1;
+    __m256i   dot[TILE][2], w[2], v;
     uint32_t  k;
 
     for (m = 0; m < rows; m++) {
-        for (j = 0; j < 2; j++) {
-            w = _mm256_load_si256((const __m256i *) sum + j);
-            dot[m][j] = _mm256_sub_epi32(_mm256_set1_epi32(-x->sum[m]), w);
-        }
+        dot[m][0] = dot[m][1] = _mm256_setzero_si256();
     }
 
-    for (k = 0; k < n / 2; k += 2, panel += 4 * VLM_PANEL, bring += far) {
-        _mm_prefetch((const char *) bring, _MM_HINT_T1);
+    for (k = 0; k < n; k += 4, panel += 4 * VLM_PANEL) {
+        if (bring != NULL) {
+            _mm_prefetch((const char *) bring + 16 * k, _MM_HINT_T1);
+        }
 
         for (j = 0; j < 2; j++) {
-            w = _mm256_load_si256((const __m256i *) panel + j);
-            even[j] = even_of(w);
-            odd[j] = odd_of(w);
+            w[j] = _mm256_cvtepi8_epi16(_mm_load_si128((const __m128i *) panel + j));
         }
 
         for (m = 0; m < rows; m++) {
-            memcpy(&two, x->even[m] + k, 4);
-            x0 = _mm256_set1_epi32(two);
-            memcpy(&two, x->odd[m] + k, 4);
-            x1 = _mm256_set1_epi32(two);
-            dot[m][0] = dot_step(dot[m][0], even[0], odd[0], x0, x1);
-            dot[m][1] = dot_last(dot[m][1], even[1], odd[1], x0, x1);
+            memcpy(&four, x[m] + k, 8);
+            v = _mm256_set1_epi64x(four);
+
+            for (j = 0; j < 2; j++) {
+                dot[m][j] = dot_step(dot[m][j], w[j], v);
+            }
         }
     }
 
     for (m = 0; m < rows; m++) {
-        for (j = 0; j < 2; j++) {
-            acc = _mm256_fmadd_ps(_mm256_set1_ps(s[m * pieces]), _mm256_cvtepi32_ps(dot[m][j]),
-                                  _mm256_load_ps(y[m] + 8 * j));
-            _mm256_store_ps(y[m] + 8 * j, acc);
-        }
+        v = _mm256_permute4x64_epi64(_mm256_hadd_epi32(dot[m][0], dot[m][1]), 0xd8);
+        acc = _mm256_fmadd_ps(_mm256_set1_ps(s[m * pieces]), _mm256_cvtepi32_ps(v),
+                              _mm256_load_ps(y[m]));
+        _mm256_store_ps(y[m], acc);
     }
-
-    __asm__ volatile("" ::: "memory");             /* y stays there, and the registers are dot's */
 }
 
 
-/* All weight rows of a piece.  The number of rows is a constant in each call of tile_int8(). */
+/* The number of rows is a constant in each call, so that sums stay in registers. */
 static void
-tile(const int8_t *piece, const int32_t *sum, const wide_t *x, const float *s, size_t pieces,
-     uint32_t n, const uint8_t *bring, size_t far, uint32_t rows, float y[][VLM_PANEL])
+tile(const int8_t *panel, int16_t x[][VLM_PIECE], const float *s, size_t pieces, uint32_t n,
+     const uint8_t *bring, int rows, float y[][VLM_PANEL])
 {
-    float   (*to)[VLM_PANEL];
-    uint32_t  row;
+    switch (rows) {
+    case 1:
+        tile_int8(panel, x, s, pieces, n, bring, 1, y);
+        break;
+    case 2:
+        tile_int8(panel, x, s, pieces, n, bring, 2, y);
+        break;
+    case 3:
+        tile_int8(panel, x, s, pieces, n, bring, 3, y);
+        break;
+    case 4:
+        tile_int8(panel, x, s, pieces, n, bring, 4, y);
+        break;
+    case 5:
+        tile_int8(panel, x, s, pieces, n, bring, 5, y);
+        break;
+    default:
+        tile_int8(panel, x, s, pieces, n, bring, TILE, y);
+    }
+}
 
-    for (row = 0; row < VLM_PANEL; row += 16, piece += 64, sum += 16, bring += n / 4 * far) {
-        to = (float (*)[VLM_PANEL]) (y[0] + row);
 
-        switch (rows) {
-        case 1:
-            tile_int8(piece, sum, x, s, pieces, n, bring, far, 1, to);
-            break;
-        case 2:
-            tile_int8(piece, sum, x, s, pieces, n, bring, far, 2, to);
-            break;
-        case 3:
-            tile_int8(piece, sum, x, s, pieces, n, bring, far, 3, to);
-            break;
-        default:
-            tile_int8(piece, sum, x, s, pieces, n, bring, far, TILE, to);
+/* n values of a piece, n a multiple of 16, of rows that are `values` apart. */
+static void
+widen(const int8_t *q, size_t values, uint32_t n, uint32_t rows, int16_t x[][VLM_PIECE])
+{
+    __m128i   v;
+    uint32_t  m, k;
+
+    for (m = 0; m < rows; m++, q += values) {
+        for (k = 0; k < n; k += 16) {
+            v = _mm_loadu_si128((const __m128i *) (q + k));
+            _mm256_store_si256((__m256i *) (x[m] + k), _mm256_cvtepi8_epi16(v));
         }
     }
 }
@@ -666,42 +581,36 @@ multiply_int4(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t panels,
 
 /*
  * Rows t .. t + T, at most MANY, against a panel: a piece of it is read once for all rows, in tiles
- * of about the same size.  The first ones prefetch the next piece evenly.
+ * of about the same size.  The first tile, 8 weight rows at a time, brings the next piece.
  */
 static void
-multiply_panel(const vlm_linear_args_t *a, const int8_t *panel, uint32_t t, uint32_t T,
+multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_t T,
                float y[][VLM_PANEL])
 {
-    size_t          values, pieces, far;
-    wide_t          x __attribute__((aligned(32)));
-    int32_t         sum[VLM_PANEL] __attribute__((aligned(32)));
-    uint32_t        i, k, n, rows, tiles, part, bring;
-    const int8_t   *next;
+    size_t          pieces;
+    int16_t         x[TILE][VLM_PIECE] __attribute__((aligned(32)));
+    uint32_t        i, k, n, row, rows, tiles, values;
+    const uint8_t  *piece, *bring;
 
-    values = (size_t) vlm_blocks(a->w->K) * VLM_BLOCK;
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
     pieces = vlm_pieces(a->w->K);
-    tiles = (T + TILE - 1) / TILE;
-    bring = tiles < BRING ? tiles : BRING;
     memset(y, 0, T * sizeof(y[0]));
 
-    for (k = 0; k < values; k += n, panel += n * VLM_PANEL) {
-        n = values - k < VLM_PIECE ? (uint32_t) values - k : VLM_PIECE;
-        sum_weights(panel, n, sum);
-        next = panel + n * VLM_PANEL;
-        far = VLM_PANEL / bring;                   /* a tile has n steps: n / 4 of 4 strips */
+    for (k = 0; k < values; k += n) {
+        n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
+        piece = panel;
+        panel += n * VLM_PANEL;
+        tiles = (T + TILE - 1) / TILE;
 
-        for (i = 0, part = 0; i < T; i += rows, part++) {
-            rows = (T - i + tiles - part - 1) / (tiles - part);
-            widen(&x, a->q + (t + i) * values + k, values, n, rows);
+        for (i = 0; i < T; i += rows, tiles--) {
+            rows = (T - i + tiles - 1) / tiles;
+            widen(a->q + (t + i) * (size_t) values + k, values, n, rows, x);
 
-            if (part == bring) {
-                next = panel;
-                far = 0;
+            for (row = 0; row < VLM_PANEL; row += 8) {
+                bring = i > 0 || row % 16 != 0 ? NULL : panel + (size_t) row * n;
+                tile((const int8_t *) piece + 4 * row, x, a->s + (t + i) * pieces + k / VLM_PIECE,
+                     pieces, n, bring, (int) rows, (float (*)[VLM_PANEL]) (y[i] + row));
             }
-
-            tile(panel, sum, &x, a->s + (t + i) * pieces + k / VLM_PIECE, pieces, n,
-                 (const uint8_t *) next, far, rows, y + i);
-            next += n * far;
         }
     }
 }
@@ -732,28 +641,6 @@ multiply_float(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uin
 }
 
 
-/* Rows of int8 that do not fit the second cache go over all panels before the next ones. */
-static void
-multiply_rows(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
-{
-    float     y[MANY][VLM_PANEL] __attribute__((aligned(32)));
-    size_t    bytes;
-    uint32_t  p, t, T, most;
-
-    bytes = vlm_panel_bytes(a->w->K);
-    most = a->w->K > LONG ? SHORT : MANY;
-
-    for (t = 0; t < a->T; t += T) {
-        T = a->T - t < most ? a->T - t : most;
-
-        for (p = begin; p < end; p++) {
-            multiply_panel(a, (const int8_t *) a->w->w + p * bytes, t, T, y);
-            vlm_linear_end(a, vlm_epilogue_avx2, p, t, 1, T, y);
-        }
-    }
-}
-
-
 void
 vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
@@ -761,11 +648,6 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
     uint64_t        bytes;
     uint32_t        p, t, rows, panels, pair;
     const uint8_t  *panel;
-
-    if (a->w->type == VLM_INT8 && a->T > 1) {
-        multiply_rows(a, begin, end);
-        return;
-    }
 
     bytes = vlm_packed_bytes_avx2(a->w->type, VLM_PANEL, a->w->K);
     pair = a->w->type == VLM_INT4 ? MANY / 2 : a->w->type == VLM_INT8 ? 1 : 0;
@@ -783,9 +665,13 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
                 rows = a->T - t < MANY ? a->T - t : MANY;
                 multiply_int4(a, panel, panels, t, rows, y);
 
-            } else {
+            } else if (a->T == 1) {
                 rows = 1;
                 multiply_one(a, (const int8_t *) panel, (int) panels, y);
+
+            } else {
+                rows = a->T - t < MANY ? a->T - t : MANY;
+                multiply_panel(a, panel, t, rows, y);
             }
 
             vlm_linear_end(a, vlm_epilogue_avx2, p, t, panels, rows, y);
