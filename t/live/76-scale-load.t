@@ -62,7 +62,7 @@ my $done = 'killed 1, started 1, drained 1, stopped 1, removed 1, added 1';
 my $said = `t/scale --seconds 2 --nodes 1 --talks 2 --fault 2>&1`;
 
 is($? >> 8, 1, 't/scale is not content with a lost question') or diag($said);
-like($said, qr/^\{.*"tag":"c2-1-\d+-2".*\}\ndisordered 0\nlost 1$/m, 'which it names and counts');
+like($said, qr/^\{.*"tag":"c2-1-\d+-1".*\}\ndisordered 0\nlost 1$/m, 'which it names and counts');
 
 load($done);
 
