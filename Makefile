@@ -208,7 +208,7 @@ build/venv/pillow: | build/venv/done
 # ---- measurements -------------------------------------------------------------------------------
 
 # PARTS= chooses parts, which bench/run.py lists, and BENCH_JSON= another file than build/bench.json.
-# BRIEF=1 takes one round of each, to try it.
+# BRIEF=1 takes one round of each, to try it; bench-queue then has a short queue, and bench-documents few.
 # BENCH_MODEL= names a checkpoint of the 3B's shape; by default one with random weights is made,
 # 7.5 GB, and its quantised cache, 3.8 GB.
 PARTS         ?=
@@ -222,10 +222,10 @@ bench: module tools documents bench-programs
 	@bench/run.py --model $(BENCH_MODEL) $(if $(BRIEF),--brief) $(if $(BENCH_JSON),--json $(BENCH_JSON)) $(PARTS)
 
 bench-queue: module tools
-	@bench/queue_cost.py
+	@bench/queue_cost.py $(if $(BRIEF),--waiting 200 --seconds 2 --rounds 1)
 
 bench-documents: $(O)/bench-documents
-	@for what in 2000 4000 20000 evict; do \
+	@for what in $(if $(BRIEF),400 'evict 50',2000 4000 20000 evict); do \
 	    rm -rf build/bench/store && mkdir -p build/bench/store && $< build/bench/store $$what \
 	    || exit 1; done; rm -rf build/bench/store
 

@@ -4,8 +4,8 @@
  *
  *   documents DIR CHUNKS     a new store in DIR; documents of 400 chunks, of words that are
  *                            distributed as in a language (Zipf)
- *   documents DIR evict      adds 1,000 documents of 1 MB, makes them an hour old, and sweeps the
- *                            store down to 200 MB
+ *   documents DIR evict [N]  adds N documents of 1 MB, 1,000 by default, makes them an hour old, and
+ *                            sweeps the store down to N / 5 MiB
  *
  * Prints the processor time of this thread, the median of nine runs.  20,000 chunks are five
  * sessions, since one has 4,000 at most: each is loaded and scored.
@@ -123,7 +123,7 @@ by_value(const void *a, const void *b)
 
 
 static void
-evict(vlm_store_t *st, const char *dir)
+evict(vlm_store_t *st, const char *dir, int n_documents)
 {
     int                     i;
     char                    path[1024], session[16], *bytes;
@@ -139,7 +139,7 @@ evict(vlm_store_t *st, const char *dir)
     up.data = bytes;
     up.bytes = 1000000;
 
-    for (i = 0; i < 1000; i++) {
+    for (i = 0; i < n_documents; i++) {
         (void) snprintf(bytes, 32, "document %d", i);
         (void) snprintf(session, sizeof(session), "s%d", i / VLM_DOCUMENT_MAX);
         must(vlm_store_session_ensure(st, vlm_store_string(session), &err), &err);
@@ -161,12 +161,12 @@ evict(vlm_store_t *st, const char *dir)
     (void) sqlite3_close(db);
 
     start = now_ms();
-    must(vlm_store_sweep(st, 0, 200 << 20, &swept, &err), &err);
+    must(vlm_store_sweep(st, 0, (uint64_t) (n_documents / 5) << 20, &swept, &err), &err);
     start = now_ms() - start;
 
     must(vlm_document_count(st, n, &err), &err);
-    (void) printf("1,000 MB to 200 MiB: %llu documents removed, %llu bytes of %llu documents stay,"
-                  " %.0f ms\n", (unsigned long long) swept.documents,
+    (void) printf("%d MB to %d MiB: %llu documents removed, %llu bytes of %llu documents stay,"
+                  " %.0f ms\n", n_documents, n_documents / 5, (unsigned long long) swept.documents,
                   (unsigned long long) swept.left,
                   (unsigned long long) n[VLM_DOCUMENT_READY], start);
     free(bytes);
@@ -256,7 +256,7 @@ main(int argc, char **argv)
     vlm_vector_t    *vectors;
     vlm_store_err_t  err;
 
-    if (argc != 3) {
+    if (argc < 3 || argc > 4) {
         return 2;
     }
 
@@ -267,7 +267,7 @@ main(int argc, char **argv)
     st = vlm_store_open(argv[1]);
 
     if (n == 0) {
-        evict(st, argv[1]);
+        evict(st, argv[1], argc == 4 ? atoi(argv[3]) : 1000);
         vlm_store_close(st);
         return 0;
     }

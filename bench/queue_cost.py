@@ -140,18 +140,16 @@ def spent(path):
 
 
 def engine_and_loops(master):
-    """Returns the processor time of the threads that run the model, and of nginx's other threads."""
-    engine = others = 0.0
+    """Returns the processor time of the thread that runs the model, and of nginx's other threads."""
+    times, loops = {}, 0.0
     for pid in open(f"/proc/{master}/task/{master}/children").read().split():
-        threads = sorted(int(t) for t in os.listdir(f"/proc/{pid}/task"))
-        times = {t: spent(f"/proc/{pid}/task/{t}") for t in threads}
-        most = max(threads, key=lambda t: times[t])
-        for t in threads:
-            if t == most and t != int(pid) and times[t] > 1:
-                engine += times[t]
+        for t in os.listdir(f"/proc/{pid}/task"):
+            if t == pid:
+                loops += spent(f"/proc/{pid}/task/{t}")
             else:
-                others += times[t]
-    return engine, others
+                times[t] = spent(f"/proc/{pid}/task/{t}")
+    engine = max(times.values())
+    return engine, loops + sum(times.values()) - engine
 
 
 # ---- clients, each in a process of its own -------------------------------------------------------

@@ -10,11 +10,15 @@ use Commands;
 use Text::ParseWords qw(shellwords);
 use VLM;
 
-# No test makes these targets of the pages.  Here make prints their commands, and the program of the last
-# one takes its options.  CI runs the suites of test-clients, test-compilers and test-page by test-outside.
-my %BY_HAND = map { $_ => 1 } qw(
-    bench-documents bench-queue cuda cuda-matrix deps-ocr fidelity fidelity-documents fuzz gpu scale soak
-    test-arm64 test-clients test-compilers test-install test-page test-tsan test-valgrind
+# No test makes these targets of the pages, and why.  Here make prints their commands, and the program of the
+# last one takes its options.
+my %BY_HAND = (
+    'fidelity' => 'transformers and torch take 5 GB; the figures of a run are in t/fidelity/expected',
+    'fidelity-documents' => 'it takes the packages of fidelity, and a model of 90 MB',
+    'test-arm64' => 'it takes six minutes of both cores under qemu',
+    'test-install' => 'it takes six minutes, and the network for two roots of Debian',
+    (map { $_ => 'it takes minutes' } qw(cuda cuda-matrix fuzz test-tsan test-valgrind)),
+    (map { $_ => 'CI runs its suite by test-outside' } qw(test-clients test-compilers test-page)),
 );
 
 my (%seen, %lines);
