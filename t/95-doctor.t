@@ -150,8 +150,10 @@ like("@lines", qr/ok: there is none yet: the first start writes the quantised ca
 like(bad($whole, @NGINX, '--cache', '/proc'),
      qr/^warn: the quantised cache needs \d+m, and "\/proc" has room for 0m, so that .*; free the rest, or name another/m,
      'one without room is a warning with both sizes');
-like(bad($whole, @NGINX, '--cache', "$TOP/none"), qr/^warn: the quantised cache cannot be in .*No such file.*; make the/m,
-     'a directory that is not there is a warning');
+like(bad($whole, @NGINX, '--cache', "$TOP/none/none"), qr/^warn: the quantised cache cannot be in .*No such file.*; make the/m,
+     'a directory that no server would make is a warning');
+like(said($whole, @NGINX, '--cache', "$TOP/none"), qr/^ok: there is none yet: .* into "\Q$TOP\E\/none", which nginx makes and has room for \d+m$/m,
+     'one that it makes is not');
 
 `$VLM chat $whole --cache $TOP/cache --prompt 'x' --max-tokens 1`;
 like(said($whole, @NGINX, '--cache', "$TOP/cache"), qr{^ok: the quantised cache is there: "\Q$TOP\E/cache/vlm-int8-}m,
@@ -175,6 +177,8 @@ if ($> == 0) {
     like(bad($whole, @NGINX, '--user', 'nobody', '--cache', "$TOP/cache"),
          qr/^warn: nobody cannot write the quantised cache into "\Q$TOP\E\/cache", .*; let that user write there/m,
          'a cache that they cannot write is a warning');
+    unlike(bad($whole, @NGINX, '--user', 'nobody', '--cache', "$TOP/none"), qr/nobody cannot write/,
+           'one that nginx makes is theirs');
     chmod 0777, "$TOP/cache";
     is(bad($whole, @NGINX, '--user', 'nobody', '--cache', "$TOP/cache") =~ /nobody/ ? 1 : 0, 0, 'which goes once they can');
 

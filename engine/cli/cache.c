@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/size.h"
 #include "cli/doctor.h"
 #include "format/format.h"
@@ -76,6 +77,7 @@ vlm_cli_cache(const vlm_conf_t *conf, const vlm_config_t *config, const vlm_plan
 
     if (conf->cache != NULL) {
         (void) snprintf(cache->dir, sizeof(cache->dir), "%s", conf->cache);
+        (void) vlm_folder_is_new(cache->dir, cache->above, sizeof(cache->above));
     } else {
         default_dir(conf, cache->dir, sizeof(cache->dir));
     }
@@ -98,7 +100,7 @@ say_room(vlm_doctor_t *d, const vlm_cache_t *cache, int stale)
 
     need = vlm_add(d->plan.weights, d->plan.vision);
 
-    if (statvfs(cache->dir, &fs) != 0) {
+    if (statvfs(cache->above[0] != '\0' ? cache->above : cache->dir, &fs) != 0) {
         vlm_doctor_say(d, VLM_WARNS, "make the directory, or name another with cache",
                        "the quantised cache cannot be in \"%s\", so that each start quantises the "
                        "weights: %s", cache->dir, strerror(errno));
@@ -116,9 +118,10 @@ say_room(vlm_doctor_t *d, const vlm_cache_t *cache, int stale)
     }
 
     vlm_doctor_say(d, VLM_FINE, NULL, "%s the first start writes the quantised cache of at most %"
-                   PRIu64 "m into \"%s\", which has room for %" PRIu64 "m",
+                   PRIu64 "m into \"%s\", which %shas room for %" PRIu64 "m",
                    stale ? "what is there is not this model's:" : "there is none yet:",
-                   vlm_mib(need), cache->dir, room / 1048576);
+                   vlm_mib(need), cache->dir, cache->above[0] != '\0' ? "nginx makes and "
+                                                                      : "", room / 1048576);
 }
 
 

@@ -78,6 +78,7 @@ typedef enum {
 typedef struct {
     char       dir[4096];
     char       path[4096];             /* of the file */
+    char       above[4096];            /* in which a server makes dir; "": it does not */
     vlm_err_t  why;
 } vlm_cache_t;
 

@@ -108,15 +108,15 @@ ask_as(const vlm_doctor_t *d, const struct passwd *pw, const char *dir, char *te
 static void
 say_user(vlm_doctor_t *d, const struct passwd *pw)
 {
-    int                status;
+    int                status, written;
     char               text[480];
     vlm_cache_t        cache;
     vlm_cache_state_t  state;
 
     state = d->planned ? vlm_cli_cache(&d->args->conf, d->config, &d->plan, &cache)
                        : VLM_CACHE_NONE;
-    status = ask_as(d, pw, state == VLM_CACHE_ABSENT || state == VLM_CACHE_STALE ? cache.dir : NULL,
-                    text, sizeof(text));
+    written = (state == VLM_CACHE_ABSENT || state == VLM_CACHE_STALE) && cache.above[0] == '\0';
+    status = ask_as(d, pw, written ? cache.dir : NULL, text, sizeof(text));
 
     if (!(status & READS)) {
         vlm_doctor_say(d, VLM_STOPS, "let that user read every file of the model, and search each "

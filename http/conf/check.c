@@ -14,6 +14,7 @@
 #include "conf.h"
 #include "base/cgroup.h"
 #include "base/child.h"
+#include "base/folder.h"
 #include <grp.h>
 
 
@@ -155,6 +156,7 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 char *
 ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
+    char             above[NGX_MAX_PATH];
     vlm_err_t        err;
     ngx_file_info_t  fi;
 
@@ -204,7 +206,8 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     if (eng->conf.vlm.cache
         && (ngx_file_info(eng->conf.vlm.cache, &fi) == NGX_FILE_ERROR
-            || !ngx_is_dir(&fi)))
+            || !ngx_is_dir(&fi))
+        && !vlm_folder_is_new(eng->conf.vlm.cache, above, sizeof(above)))
     {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "vlm_engine \"%V\": cache \"%s\" is not a "

@@ -6,6 +6,7 @@
 
 
 #include "life.h"
+#include "base/folder.h"
 
 
 /*
@@ -70,6 +71,14 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
         || ngx_test_config)
     {
         return;
+    }
+
+    if (eng->conf.cache_set && eng->conf.vlm.cache
+        && vlm_folder_make(eng->conf.vlm.cache, uid, gid) == -1)
+    {
+        ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, ngx_errno, eng,
+                         "cache \"%s\" cannot be made for the workers' user",
+                         eng->conf.vlm.cache);
     }
 
     if ((eng->conf.redis ? vlm_store_prepare_files : vlm_store_prepare)

@@ -135,6 +135,7 @@ sub placed {
         s{modules/ngx_http_vlm_module\.so}{$module};
         s{^user www-data;}{$user}m;
         s{/var/log/nginx/}{$dir/logs/}g;
+        s{/var/cache/nginx-vlm}{$dir/cache}g;
         s{listen (?:127\.0\.0\.1|10\.0\.0\.\d):\d+}{listen $address:$port};
         s/^http \{\n/http {\n$temp\n/m;
     }

@@ -69,6 +69,7 @@ sub placed {
         s{^user www-data;}{$user}m;
         s{/var/log/nginx/}{$dir/logs/}g;
         s{/var/lib/nginx/vlm}{$dir/store}g;
+        s{/var/cache/nginx-vlm}{$dir/cache}g;
         s{/run/nginx-vlm\.sock}{$dir/vlm.sock}g;
         s{/models/(RoboBrain2\.0-3B|Qwen3-VL-2B-Instruct)}{model($dir, $1)}ge;
         s{/srv/robobrain/(weights)}{model($dir, $1)}ge;
@@ -87,7 +88,7 @@ sub placed {
     return "daemon off;\npid $dir/nginx.pid;\n$text";
 }
 
-# Links a demo model under the name of the real one, in a directory for its quantised cache.
+# Links a demo model under the name of the real one, in a directory of its own.
 # RoboBrain's script has its model in weights/, and asks it to think, or to answer behind
 # "<answer>": the demo models learned neither, so this one is scripted.
 sub model {

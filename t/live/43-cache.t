@@ -6,7 +6,9 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use File::Copy qw(copy);
 use File::Path ();
+use File::Temp ();
 use Test::More;
 use VLM;
 
@@ -89,6 +91,39 @@ is(join(' ', kept()), $kept[0], 'no other file is left');
 ok($s->stop, 'the server stops in time');
 
 $s->check_log;
+
+# ---- the directory -------------------------------------------------------------------------
+
+# A new one is the workers', who could not make it.
+SKIP: {
+    skip 'only root can give it to another user', 7 if $> != 0;
+
+    my $top = File::Temp->newdir;               # other users may be unable to reach the checkout
+    my $nobody = getpwnam 'nobody';
+
+    chmod 0755, $top;
+    mkdir "$top/model" or die "$top/model: $!";
+    copy($_, "$top/model") or die "$_: $!" for glob 'demo/model/*';
+
+    my $s = VLM->new(name => 'cache-user', user => 'nobody nogroup', model => "$top/model", store_dir => "$top/store",
+                     engine => "thinking off; cache $top/cache/;");
+
+    (my $quiet = join ' ', $s->command('-t')) .= ' 2>&1';
+    $s->write_conf;
+    unlike(scalar `$quiet`, qr/is not a directory/, 'nginx -t does not warn of a directory that a start will make');
+    ok(!-e "$top/cache", 'and makes none');
+
+    $s->start->ready;
+    is_deeply([ (stat "$top/cache")[4], (stat _)[2] & 07777 ], [ $nobody, 0700 ], "the new directory is the workers' alone");
+    is(scalar(my @files = glob "$top/cache/vlm-int8-*.bin"), 1, 'they write into it');
+
+    chown 0, 0, "$top/cache";
+    chmod 0755, "$top/cache";
+    ok($s->reload, 'a reload');
+    $s->ready;
+    is((stat "$top/cache")[4], 0, 'one that is there keeps its owner');
+    ok($s->stop, 'the server stops in time');
+}
 
 # In a directory that cannot be written the server runs without a cache.
 $s = VLM->new(name => 'cache-none', engine => "thinking off; sampling temperature=0;"

@@ -239,7 +239,21 @@ for my $name (sort keys %all) {
     is($tokens{false} - $tokens{true}, length('<think></think><answer>') - length '<think>',
        'the prompt of one that does not ends with an empty thinking');
 
+    # The weights are root's, so that the kept ones lie elsewhere.
+    my $cache = $s->dir . '/cache';
+
+    is(scalar(my @kept = glob "$cache/vlm-int8-*.bin"), 1, 'its first start keeps the int8 weights');
+    is(sprintf('%04o', (stat $cache)[2] & 07777), '0700', 'in a directory that nginx has made for the workers');
     ok($s->stop, 'the server stops in time');
+
+    my ($seen, $made) = (length $s->log, join ' ', map { (stat)[1, 9] } @kept);
+
+    $s->start;
+    ok(VLM::wait_for(sub { ask($s, '/health')->{code} eq '200' }), 'the second start is ready');
+    like(substr($s->log, $seen), qr/\[notice\] .*weights come from \Q$kept[0]\E/, 'it reads them');
+    is(join(' ', map { (stat)[1, 9] } @kept), $made, 'and does not write them');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
 }
 
 

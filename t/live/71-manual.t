@@ -248,6 +248,7 @@ my @INSTALL = commands('docs/migrate.md', 'robobrain.conf');
         for ($run) {
             s{/etc/nginx/}{$dir/etc/}g;
             s{/opt/robobrain}{$dir/opt/robobrain}g;
+            s{/var/cache/nginx-vlm}{$dir/cache}g;
             s{127\.0\.0\.1:5001}{127.0.0.1:$port};
             s{^vlm (.*)}{dirname($module) . "/vlm $1 $doctor"}e;
             s{^nginx -t}{join ' ', $s->command('-t')}e;
