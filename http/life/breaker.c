@@ -59,9 +59,9 @@ ngx_http_vlm_breaker_failed(ngx_http_vlm_engine_t *eng)
                            ngx_current_msec))
     {
         ngx_log_error(NGX_LOG_CRIT, ngx_cycle->log, 0,
-                      "vlm_engine \"%V\" has failed %ui times in a row: "
-                      "requests are refused for %M ms",
-                      &eng->name, eng->conf.failures, eng->conf.pause);
+                      "vlm_engine \"%V\" has failed %uL times in a row: "
+                      "requests are refused for %M ms", &eng->name,
+                      eng->zone->breaker.failures, eng->conf.pause);
     }
 }
 

@@ -37,9 +37,19 @@ vlm_breaker_state(const vlm_breaker_t *b, uint64_t limit, uint64_t pause, uint64
 int
 vlm_breaker_failed(vlm_breaker_t *b, uint64_t limit, uint64_t now)
 {
-    b->when = now;
+    uint64_t  failures;
 
-    if (__atomic_add_fetch(&b->failures, 1, __ATOMIC_SEQ_CST) != limit) {
+    b->when = now;
+    failures = __atomic_add_fetch(&b->failures, 1, __ATOMIC_SEQ_CST);
+
+    if (limit == 0 || failures < limit) {
+        b->told = 0;
+        return 0;
+    }
+
+    /* A reload may have lowered the limit below the failures that there were. */
+
+    if (__atomic_exchange_n(&b->told, 1, __ATOMIC_SEQ_CST)) {
         return 0;
     }
 
@@ -55,6 +65,7 @@ vlm_breaker_worked(vlm_breaker_t *b, uint64_t limit)
     const int  was_closed = is_closed(b, limit);
 
     b->failures = 0;
+    b->told = 0;
 
     return !was_closed;
 }

@@ -24,13 +24,14 @@ typedef struct {
     volatile uint64_t  when;           /* of the last one */
     volatile uint64_t  probe;          /* one is in flight; set by the caller */
     volatile uint64_t  opened;         /* times so far */
+    volatile uint64_t  told;           /* 1: that it is open */
 } vlm_breaker_t;
 
 /* limit: failures that open it; 0: none do */
 vlm_breaker_state_t vlm_breaker_state(const vlm_breaker_t *b, uint64_t limit, uint64_t pause,
                                       uint64_t now);
 
-/* 1: this failure has opened it; else 0 */
+/* 1: with this failure it is open, which no call has said yet; else 0 */
 int vlm_breaker_failed(vlm_breaker_t *b, uint64_t limit, uint64_t now);
 
 /* 1: this success has closed it; else 0 */

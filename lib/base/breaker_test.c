@@ -37,7 +37,7 @@ failures_in_a_row_open_it(void **state)
 static void
 after_the_pause_a_probe_decides(void **state)
 {
-    vlm_breaker_t  b = { .failures = LIMIT, .when = NOW, .opened = 1 };
+    vlm_breaker_t  b = { .failures = LIMIT, .when = NOW, .opened = 1, .told = 1 };
 
     (void) state;
 
@@ -49,6 +49,39 @@ after_the_pause_a_probe_decides(void **state)
 
     assert_int_equal(vlm_breaker_worked(&b, LIMIT), 1);
     assert_int_equal(vlm_breaker_state(&b, LIMIT, PAUSE, NOW + PAUSE + 1), VLM_BREAKER_CLOSED);
+}
+
+
+/* A reload changes the limit, and the record stays. */
+static void
+a_limit_that_was_lowered_or_raised_is_told_once(void **state)
+{
+    vlm_breaker_t  b = { 0 };
+
+    (void) state;
+
+    assert_int_equal(vlm_breaker_failed(&b, 5, NOW), 0);
+    assert_int_equal(vlm_breaker_failed(&b, 5, NOW), 0);
+    assert_int_equal(vlm_breaker_failed(&b, 5, NOW), 0);
+
+    /* three failures, of which two would do now: it is open, and the next one says so */
+
+    assert_int_equal(vlm_breaker_state(&b, 2, PAUSE, NOW), VLM_BREAKER_OPEN);
+    assert_int_equal(vlm_breaker_failed(&b, 2, NOW), 1);
+    assert_int_equal(vlm_breaker_failed(&b, 2, NOW), 0);
+    assert_int_equal(b.opened, 1);
+
+    /* five failures, and seven open it now */
+
+    assert_int_equal(vlm_breaker_failed(&b, 7, NOW), 0);
+    assert_int_equal(vlm_breaker_state(&b, 7, PAUSE, NOW), VLM_BREAKER_CLOSED);
+    assert_int_equal(vlm_breaker_failed(&b, 7, NOW), 1);
+    assert_int_equal(vlm_breaker_failed(&b, 7, NOW), 0);
+    assert_int_equal(b.opened, 2);
+
+    assert_int_equal(vlm_breaker_worked(&b, 7), 1);
+    assert_int_equal(vlm_breaker_failed(&b, 1, NOW), 1);
+    assert_int_equal(b.opened, 3);
 }
 
 
@@ -107,6 +140,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(failures_in_a_row_open_it),
         cmocka_unit_test(after_the_pause_a_probe_decides),
+        cmocka_unit_test(a_limit_that_was_lowered_or_raised_is_told_once),
         cmocka_unit_test(a_failure_of_a_moment_to_come_begins_the_pause),
         cmocka_unit_test(without_a_limit_it_stays_closed),
         cmocka_unit_test(a_refusal_says_when_the_engine_is_tried_again)

@@ -4,22 +4,32 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 
-/* The socket's mode before bind() is that of its file. */
+/* The socket's mode before bind() is that of its file; a bind() that failed has made none. */
 int
 vlm_listener_open(const struct sockaddr *address, socklen_t bytes, int backlog)
 {
-    int  e, fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK, 0);
+    int  e, bound, fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK, 0);
 
-    if (fd == -1
-        || (fchmod(fd, 0600) == 0 && bind(fd, address, bytes) == 0 && listen(fd, backlog) == 0))
-    {
+    if (fd == -1) {
+        return -1;
+    }
+
+    bound = fchmod(fd, 0600) == 0 && bind(fd, address, bytes) == 0;
+
+    if (bound && listen(fd, backlog) == 0) {
         return fd;
     }
 
     e = errno;
+
+    if (bound) {
+        (void) unlink(((const struct sockaddr_un *) address)->sun_path);
+    }
+
     (void) close(fd);
     errno = e;
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 /* A socket that listens, without waiting, at an address of AF_UNIX, with mode 0600 from the first
-   moment on; it stays open over exec.  -1 and errno. */
+   moment on; it stays open over exec.  -1 and errno, and no file of its making. */
 int vlm_listener_open(const struct sockaddr *address, socklen_t bytes, int backlog);
 
 /* 1: the path is a socket, at this address, on which no process listens.  Else 0. */

@@ -11,15 +11,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/listener.h"
 
+static int                 fails;      /* listen() does, with this */
 static char                dir[64], path[80];
 static struct sockaddr_un  address;
 
 #define ADDRESS  (const struct sockaddr *) &address, sizeof(address)
+
+
+/* In place of the C library's, whose system call does not fail on a socket that was just bound. */
+int
+listen(int fd, int backlog)
+{
+    if (fails) {
+        errno = fails;
+        return -1;
+    }
+
+    return (int) syscall(SYS_listen, fd, backlog);
+}
 
 
 static int
@@ -103,12 +118,41 @@ a_socket_without_a_listener_is_dead(void **state)
 }
 
 
+static void
+one_that_cannot_listen_leaves_no_file(void **state)
+{
+    int  fd;
+
+    (void) state;
+
+    fails = ENOBUFS;
+    assert_int_equal(vlm_listener_open(ADDRESS, 5), -1);
+    assert_int_equal(errno, ENOBUFS);
+    assert_int_equal(access(path, F_OK), -1);
+
+    /* the file of another socket stays */
+
+    fails = 0;
+    fd = vlm_listener_open(ADDRESS, 5);
+    assert_true(fd >= 0);
+
+    fails = ENOBUFS;
+    assert_int_equal(vlm_listener_open(ADDRESS, 5), -1);
+    assert_int_equal(errno, EADDRINUSE);
+    assert_int_equal(vlm_listener_is_dead(path, ADDRESS), 0);
+
+    fails = 0;
+    close(fd);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(only_the_owner_may_connect, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_socket_without_a_listener_is_dead, setup, teardown)
+        cmocka_unit_test_setup_teardown(a_socket_without_a_listener_is_dead, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_cannot_listen_leaves_no_file, setup, teardown)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
