@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 391;
+plan tests => repeat_each() * 393;
 
 run_tests();
 
@@ -302,12 +302,12 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 --- http_config eval
 $main::Thinking
 --- request eval
-[main::chat_with('ponder'), main::chat_with('ponder', think => JSON::PP::true), main::chat_with('hi', think => JSON::PP::false), main::generate('ponder'), main::generate('hi', think => JSON::PP::false),
+[main::chat_with('ponder'), main::chat_with('ponder', think => undef), main::chat_with('ponder', think => JSON::PP::true), main::chat_with('hi', think => JSON::PP::false), main::generate('ponder'), main::generate('hi', think => JSON::PP::false),
  main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'ponder' }]), main::generate('hi', format => 'json'), main::ask('show', model => 'demo')]
 --- error_code eval
-[(200) x 8]
+[(200) x 9]
 --- response_body_like eval
-[(qr/"message":\{"content":"","role":"assistant","thinking":"[^"]+"\}/) x 2, qr/"message":\{"content":"[^"]+","role":"assistant"\}/, qr/"response":"","thinking":"[^"]+"/, qr/^(?!.*thinking).*"response":"[^"]+"/,
+[(qr/"message":\{"content":"","role":"assistant","thinking":"[^"]+"\}/) x 3, qr/"message":\{"content":"[^"]+","role":"assistant"\}/, qr/"response":"","thinking":"[^"]+"/, qr/^(?!.*thinking).*"response":"[^"]+"/,
  qr/^\{[^\n]*"message":\{"role":"assistant","content":"","thinking":"[^"]+"\},"done":false\}\n/, qr/^(?!.*thinking).*"response":"\{/, qr/"capabilities":\["completion","vision","tools","thinking"\]/]
 
 
