@@ -49,6 +49,7 @@ way(const rules_t *r, uint32_t i, uint32_t state, uint32_t class, uint32_t *need
     of = c->rule_of[class];
 
     if (to == VLM_DFA_NONE) {
+        *need = VLM_GRAMMAR_NEVER;
         return VLM_GRAMMAR_NEVER;
     }
 

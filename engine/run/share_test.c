@@ -77,6 +77,7 @@ open_engine(uint32_t slots)
     vlm_tiny_conf(&conf);
     conf.slots = slots;
     v = vlm_tiny_open(&conf);
+    vlm_filling_stop(v);               /* its thread reads v->ops */
 
     real = v->ops;
     ops = *real;
