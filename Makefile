@@ -6,6 +6,7 @@
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make test-compilers  all C code under clang, and with flags of distributions
 # make test-outside  these three beside each other
+# make test-targets  make fuzz for a second each, and make cuda for one architecture
 # make demo-eval   asks each demo model about 620 scenes; MODEL= one, SCENES= fewer, WEIGHTS= not in int8
 # make documents   build/vlm-pdf, the reader of PDF files; needs poppler and libseccomp, with OCR libtesseract-dev
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
@@ -17,7 +18,7 @@
 # make fidelity-documents  the same of the text encoder, with all-MiniLM-L6-v2 from PyPI
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
-# make test-valgrind  twelve requests of every kind, under memcheck
+# make test-valgrind  twelve requests of every kind, under memcheck; EACH=3 of each
 # make test-arm64  unit and fidelity tests and answers of the demo by a build for arm64, under qemu
 # make bench-documents  loading and scoring the chunks of a search, by words and with vectors, and eviction
 # make bench-queue  the cost of 5,000 requests in the queue for those that are answered
@@ -47,6 +48,7 @@ MMPROJ        ?=
 LORA          ?=
 FUZZ_SECONDS  ?= 30
 SECONDS       ?= 600
+EACH          ?= 12
 DESTDIR       ?=
 
 # Installs missing packages, or lists them; conf/debian/rules sets it to nothing.
@@ -330,12 +332,12 @@ TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base
 test-tsan: checkpoints | deps-test
 	@-$(MAKE) -k --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/tsan/engine \
 	    CFLAGS="-O1 -g" SAN="$(TSAN)" $(TSAN_ENGINE)
-	@t/suite -n tsan tsan
+	@TSAN_TESTS="$(TSAN_ENGINE)" t/suite -o build/results-tsan -n tsan tsan
 
 test-valgrind: module tools checkpoints | deps-memcheck
 	@rm -rf build/valgrind; mkdir -p -m 1777 build/valgrind
-	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/valgrind \
-	    TEST_NGINX_BINARY=$(CURDIR)/t/valgrind-nginx t/suite -n valgrind kinds
+	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/valgrind VLM_EACH=$(EACH) \
+	    TEST_NGINX_BINARY=$(CURDIR)/t/valgrind-nginx t/suite -o build/results-valgrind -n valgrind kinds
 
 test-arm64: tools checkpoints | deps-arm64
 	@JOBS=$(JOBS) t/arm64
@@ -357,10 +359,12 @@ test-clients: module tools documents build/venv-clients/done build/venv/pillow b
 test-compilers: module build/nginx-source/configure | deps-fuzz
 	@t/suite -o build/results-compilers -n compilers compilers
 
-# A browser and clients mostly wait, so all three run at a time.
+# A browser and clients mostly wait, so all three run at a time; what they need is made before, one after the other.
 test-outside: module tools documents build/venv-clients/done build/venv/pillow build/hub/done \
         build/nginx-source/configure | deps-page deps-fuzz
-	@$(TEST_ENV) t/suite -o $(O)/results-outside -n outside compilers clients page
+	@rm -f $(O)/results-page $(O)/results-clients build/results-compilers
+	@-$(MAKE) -k -j 3 -O --no-print-directory test-page test-clients test-compilers
+	@t/suite -s $(O)/results-page $(O)/results-clients build/results-compilers
 
 # instructor asks for an older jiter than openai has, and works with that one.  litellm's newest release and all that
 # it asks for take 274 MB; this one takes 56, without what the tests do not load.
@@ -391,6 +395,10 @@ build/nginx-source/configure: | deps-build
 	cd $(@D) && $(APT_SOURCE) source --download-only nginx
 	tar -xzf $(@D)/nginx_*.orig.tar.gz -C $(@D) --strip-components=1 -m
 	rm -r $(@D)/lists
+
+# Targets that build much: one after the other.
+test-targets: module | deps-fuzz
+	@VLM_TEST_JOBS=1 t/suite -o build/results-targets -n targets targets
 
 fidelity: test-programs tools build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
@@ -606,7 +614,7 @@ clean:
         request-fuzz \
         fixtures checkpoints soak scale documents deps-documents deps-ocr pdf-tests \
         test-asan suites-asan fidelity fidelity-documents fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck deps-arm64 deps-nvcc deps-deb deps-install deb test-install test-nginx test-arm64 test-compilers test-page test-clients test-outside test-tsan \
+        deps-page deps-memcheck deps-arm64 deps-nvcc deps-deb deps-install deb test-install test-nginx test-arm64 test-compilers test-page test-clients test-outside test-targets test-tsan \
         test-valgrind bench-documents bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs

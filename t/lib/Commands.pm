@@ -14,7 +14,7 @@ my $PROGRAM = qr{(?:(?:t|bench|demo|conf|build|engine/build)/[\w./*-]+|bench-\w+
 my $SETTING = qr/[A-Z_]+=\S*/;
 
 # The tests that run commands word for word, and the functions in them to which these are given.
-my @TESTS = (glob('t/96-*.t t/install/*'), 't/another-nginx', 't/clients/test_commands.py', 't/live/76-scale-load.t');
+my @TESTS = (glob('t/96-*.t t/install/* t/targets/*.t'), 't/another-nginx', 't/clients/test_commands.py', 't/live/76-scale-load.t');
 my $RUNS = qr/(?:\b(?:figures|in_root|loads|prints|runs|shell|system)\(|`)/;
 
 my %code;

@@ -17,8 +17,6 @@ my %BY_HAND = (
     'fidelity-documents' => 'it takes the packages of fidelity, and a model of 90 MB',
     'test-arm64' => 'it takes six minutes of both cores under qemu',
     'test-install' => 'it takes six minutes, and the network for two roots of Debian',
-    (map { $_ => 'it takes minutes' } qw(cuda cuda-matrix fuzz test-tsan test-valgrind)),
-    (map { $_ => 'CI runs its suite by test-outside' } qw(test-clients test-compilers test-page)),
 );
 
 my (%seen, %lines);
