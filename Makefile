@@ -353,7 +353,7 @@ test-nginx: module tools documents fixtures | deps-test
 test-page: module tools documents | deps-page
 	@$(TEST_ENV) t/suite -o $(O)/results-page -n page page
 
-test-clients: module tools documents build/venv-clients/done build/venv/pillow build/hub/done
+test-clients: module tools documents build/venv-clients/done build/venv/pillow build/hub/done build/programs/done
 	@$(TEST_ENV) t/suite -o $(O)/results-clients -n clients clients
 
 test-compilers: module build/nginx-source/configure | deps-fuzz
@@ -361,7 +361,7 @@ test-compilers: module build/nginx-source/configure | deps-fuzz
 
 # A browser and clients mostly wait, so all three run at a time; what they need is made before, one after the other.
 test-outside: module tools documents build/venv-clients/done build/venv/pillow build/hub/done \
-        build/nginx-source/configure | deps-page deps-fuzz
+        build/programs/done build/nginx-source/configure | deps-page deps-fuzz
 	@rm -f $(O)/results-page $(O)/results-clients build/results-compilers
 	@-$(MAKE) -k -j 3 -O --no-print-directory test-page test-clients test-compilers
 	@t/suite -s $(O)/results-page $(O)/results-clients build/results-compilers
@@ -382,23 +382,34 @@ build/hub/done: | build/venv/done
 	build/venv/bin/pip download -q --disable-pip-version-check -d $(@D) huggingface_hub==2.4.0
 	@touch $@
 
-# The sources of Debian's nginx; nginx-dev has its headers alone.  apt's own lists stay as they are.
-APT_SOURCE     = apt-get -qq -o Dir::Etc::sourcelist=$(CURDIR)/build/nginx-source/list -o Dir::Etc::sourceparts=- \
-                 -o Dir::State::lists=$(CURDIR)/build/nginx-source/lists -o APT::Sandbox::User=root
+# Files of Debian that are not installed.  apt's own lists stay as they are.
+APT            = apt-get -qq -o Dir::Etc::sourcelist=$(CURDIR)/$(@D)/list -o Dir::Etc::sourceparts=- \
+                 -o Dir::State::lists=$(CURDIR)/$(@D)/lists -o APT::Sandbox::User=root
+APT_UPDATE     = mkdir -p $(@D)/lists/partial && . /etc/os-release && \
+                 echo "$(1) [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+                 "http://deb.debian.org/debian $$VERSION_CODENAME main" >$(@D)/list && $(APT) update
 
+# nginx-dev has headers alone.
 build/nginx-source/configure: | deps-build
 	rm -rf $(@D)
-	mkdir -p $(@D)/lists/partial
-	. /etc/os-release && echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-	    "http://deb.debian.org/debian $$VERSION_CODENAME main" >$(@D)/list
-	$(APT_SOURCE) update
-	cd $(@D) && $(APT_SOURCE) source --download-only nginx
+	$(call APT_UPDATE,deb-src)
+	cd $(@D) && $(APT) source --download-only nginx
 	tar -xzf $(@D)/nginx_*.orig.tar.gz -C $(@D) --strip-components=1 -m
 	rm -r $(@D)/lists
 
 # Targets that build much: one after the other.
 test-targets: module | deps-fuzz
 	@VLM_TEST_JOBS=1 t/suite -o build/results-targets -n targets targets
+
+# Commands of docs/, without the packages that prometheus depends on.
+build/programs/done: | deps-build
+	rm -rf $(@D)
+	$(call APT_UPDATE,deb)
+	cd $(@D) && $(APT) download prometheus git-lfs
+	dpkg-deb --fsys-tarfile $(@D)/prometheus_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/promtool
+	dpkg-deb --fsys-tarfile $(@D)/git-lfs_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/git-lfs
+	rm -r $(@D)/lists $(@D)/*.deb
+	@touch $@
 
 fidelity: test-programs tools build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check

@@ -32,12 +32,9 @@ my %NOT_RUN = (
     'curl -F file=@PICTURE' => 'the part of a command that t/clients/test_docs.py runs whole',
     'docker stop' => 'there is no Docker',
     'git clone' => 'the part of a command',
-    'git lfs pull' => 'git-lfs is not installed',
     'llama-quantize --allow-requantize GGUF/text-q8_0.gguf FILE Q4_K_M' => 'it is a program of llama.cpp',
     'podman build -t nginx-vlm -f conf/container/Containerfile .' =>
         'there is no podman; t/97-deploy.t reads the file, and t/live/68-container.t runs its nginx.conf',
-    'promtool check metrics' => 'it is a program of Prometheus',
-    'promtool check rules' => 'it is a program of Prometheus',
     'prove -I/path/to/test-nginx/lib t/1*.t t/2*.t' => "openresty's Test::Nginx is not installed",
 );
 

@@ -22,12 +22,13 @@ import time
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from server import ROOT, health
+from server import ROOT, URL, health
 from tap import test
 
 HERE = os.path.join(ROOT, 'build/live/clients/commands')
 DEMO = os.path.join(ROOT, 'demo/model')
 COMMIT = '0123456789abcdef0123456789abcdef01234567'
+DOCTOR = f'--module build/ngx_http_vlm_module.so --user {getpass.getuser()}'
 LIMIT = 900
 
 
@@ -134,19 +135,25 @@ def there(command):
 
 
 # t/98-commands.t finds the commands that stand as they are, and whole, in calls of shell() and runs().
-def shell(command, *more, **env):
-    words = ' '.join([there(command), *more])
-    done = subprocess.run(['sh', '-ec', words], cwd=ROOT, env=environment(**env), capture_output=True, text=True, timeout=LIMIT)
+def shell(command, *more, **how):
+    done = tried(command, *more, **how)
 
     assert done.returncode == 0, f'{command}\n{done.stdout}{done.stderr}'
 
     return done.stdout
 
 
-def environment(**env):
-    """PyPI's packages lie in build/hub; a busy machine may be slow to answer."""
+def tried(command, *more, cwd=ROOT, **env):
+    words = ' '.join([there(command), *more])
 
-    return {**os.environ, 'HOME': f'{HERE}/home', 'PIP_NO_INDEX': '1', 'PIP_FIND_LINKS': f'{ROOT}/build/hub',
+    return subprocess.run(['sh', '-ec', words], cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=LIMIT)
+
+
+def environment(**env):
+    """PyPI's packages lie in build/hub, Debian's programs in build/programs; a busy machine may be slow to answer."""
+
+    return {**os.environ, 'HOME': f'{HERE}/home', 'PATH': f'{ROOT}/build/programs:' + os.environ['PATH'],
+            'PIP_NO_INDEX': '1', 'PIP_FIND_LINKS': f'{ROOT}/build/hub',
             'HF_HUB_ETAG_TIMEOUT': str(LIMIT), 'HF_HUB_DOWNLOAD_TIMEOUT': str(LIMIT), 'HF_HUB_DISABLE_UPDATE_CHECK': '1', **env}
 
 
@@ -212,7 +219,7 @@ def the_readme_leads_from_a_name_on_the_hub_to_an_answer():
 
     assert len(same) == len(names) > 5, (other, missing)
 
-    found = shell('build/vlm doctor /models/RoboBrain2.0-3B', '--module build/ngx_http_vlm_module.so --user', getpass.getuser())
+    found = shell('build/vlm doctor /models/RoboBrain2.0-3B', DOCTOR)
     assert 'ok: every tensor of the model is in its files' in found, found
 
     body = json.dumps({'messages': [{'role': 'user', 'content': 'How many cups are there?'}], 'max_tokens': 8}).encode()
@@ -252,6 +259,51 @@ def the_demos_are_asked_about_some_scenes():
 
     for answer in answers:
         assert re.search(r'^all +80 ', answer, re.M), answer            # eight questions about each
+
+
+@test
+def git_lfs_replaces_the_pointers_of_a_clone():
+    origin = there('/models/origin')
+    person = {f'GIT_{who}_{what}': 'test' for who in ('AUTHOR', 'COMMITTER') for what in ('NAME', 'EMAIL')}
+
+    shutil.copytree(DEMO, origin)
+    shell('git init -q . && git lfs install --local && git lfs track "*.safetensors" && git add . && git commit -q -m model',
+          cwd=origin, **person)
+    shell('git clone -q file:///models/origin /models/clone')
+
+    found = tried('build/vlm doctor /models/clone', DOCTOR).stdout
+    assert re.search(r'^stop: .*/model\.safetensors: a Git LFS pointer, .*: run "git lfs pull" in its directory', found, re.M), found
+
+    shell('git lfs install --skip-repo')        # Debian's package does that for all users
+    shell('git lfs pull', cwd=there('/models/clone'))
+
+    found = shell('build/vlm doctor /models/clone', DOCTOR)
+    assert 'ok: every tensor of the model is in its files' in found, found
+
+
+@test
+def promtool_takes_the_rules_and_the_metrics():
+    metrics, rules, others = (f'{HERE}/{name}' for name in ('metrics', 'rules.yml', 'others'))
+
+    with urllib.request.urlopen(f'{URL}/metrics', timeout=LIMIT) as answer, open(metrics, 'wb') as file:
+        file.write(answer.read())
+
+    assert not shell('promtool check metrics', f'2>&1 <{metrics}')
+    assert re.search(r'SUCCESS: \d\d+ rules found', shell('promtool check rules', 'conf/prometheus/alerts.yml'))
+
+    with open(f'{ROOT}/conf/prometheus/alerts.yml') as file:
+        text = file.read()
+
+    for wrong in text.replace('vlm_ready *', 'vlm_ready * *', 1), text.replace('for: 2m', 'for: soon', 1):
+        with open(rules, 'w') as file:
+            file.write(wrong)
+
+        assert wrong != text and tried(f'promtool check rules {rules}').returncode != 0, wrong
+
+    with open(others, 'w') as file:
+        file.write(said(metrics) + 'vlm_ready{engine="a"} "b"\n')
+
+    assert tried(f'promtool check metrics <{others}').returncode != 0
 
 
 shutil.rmtree(HERE, ignore_errors=True)
