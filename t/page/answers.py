@@ -115,11 +115,16 @@ def the_answer_appears_while_it_is_made(fixtures):
         const plain = hear;
         hear = (turn, event) => { plain(turn, event); heard.push(turn.answer); };
     }''')
-    page.ask('take the orange thing and move it to the white ball', 'trajectory')
-    heard = page.p.evaluate('heard')
 
-    check(len(heard) >= 2, f'several events came: {heard}')
-    check(heard[0] != heard[-1], 'the first event has only a part of the answer')
+    for _ in range(20):                 # a busy server sends what it has made meanwhile as one event
+        page.p.evaluate('heard = []')
+        page.ask('take the orange thing and move it to the white ball', 'trajectory')
+        heard = page.p.evaluate('heard')
+
+        if len(heard) >= 2 and heard[0] != heard[-1]:
+            return
+
+    check(False, f'the first of several events has only a part of the answer: {heard}')
 
 
 @test
