@@ -11,8 +11,9 @@
 
 #include "device.h"
 
-#define THREADS  512
+#define THREADS  768
 #define WARPS    (THREADS / VLM_WARP)
+#define BATCH    8                     /* loads of a thread that are in flight together */
 #define DIGITS   256
 #define READS    16                    /* of a logit, about: two borders, of four digits each */
 #define ONE      8796093022208.0f      /* 2^43; 2^20 of them fit into 64 bits */
@@ -42,6 +43,31 @@ typedef struct {                       /* this thread's ids: first, first + 32, 
     float     *logits;
     uint32_t   first, end;
 } ids_t;
+
+
+/* Calls f(id, logit) for each of the thread's ids, from the first on. */
+template <class F>
+static __device__ __forceinline__ void
+each(const ids_t &ids, F f)
+{
+    float     x[BATCH];
+    uint32_t  i, j;
+
+    for (i = ids.first; i < ids.end; i += BATCH * VLM_WARP) {
+
+#pragma unroll
+        for (j = 0; j < BATCH; j++) {
+            x[j] = i + j * VLM_WARP < ids.end ? ids.logits[i + j * VLM_WARP] : 0;
+        }
+
+#pragma unroll
+        for (j = 0; j < BATCH; j++) {
+            if (i + j * VLM_WARP < ids.end) {
+                f(i + j * VLM_WARP, x[j]);
+            }
+        }
+    }
+}
 
 
 static __device__ __forceinline__ uint32_t
@@ -133,15 +159,15 @@ static __device__ __forceinline__ float
 penalize(const args_t &a, const ids_t &ids, const vlm_pick_t &pick, const uint32_t *seen,
          shared_t *sh, uint32_t *id, uint32_t *bad)
 {
-    float     x, max;
-    uint32_t  i, at;
+    float     max;
+    uint32_t  at;
 
     max = -__uint_as_float(FINITE);
     at = UINT32_MAX;
     *bad = 0;
 
-    for (i = ids.first; i < ids.end; i += VLM_WARP) {
-        x = i < a.n_vocab ? ids.logits[i] : -__uint_as_float(FINITE);
+    each(ids, [&](uint32_t i, float x) {
+        x = i < a.n_vocab ? x : -__uint_as_float(FINITE);
         *bad |= key_of(x) > FINITE;
 
         if (i < a.n_vocab && pick.repetition_penalty != 1 && (seen[i / 32] >> i % 32 & 1)) {
@@ -150,7 +176,7 @@ penalize(const args_t &a, const ids_t &ids, const vlm_pick_t &pick, const uint32
 
         ids.logits[i] = x;
         take_larger(&max, &at, x, i);
-    }
+    });
 
     return find_largest(sh, max, at, id);
 }
@@ -200,6 +226,45 @@ next_digit(shared_t *sh, uint32_t shift)
 
 
 /*
+ * Adds the weights, or the number, of keys that begin as sh->key does to the histogram of their
+ * next digit.  Most logits share the first digit: a thread adds what follows each other with the
+ * same digit in a register, because atomic additions to one place wait for each other.
+ */
+template <bool BY_WEIGHT>
+static __device__ __forceinline__ void
+count_digits(shared_t *sh, const ids_t &ids, uint32_t shift)
+{
+    sum_t           sum;
+    uint32_t        digit;
+    const uint32_t  begin = shift == 24 ? 0 : sh->key >> (shift + 8);
+
+    sum = 0;
+    digit = 0;
+
+    each(ids, [&](uint32_t, float x) {
+        sum_t           weight;
+        const uint32_t  key = key_of(x);
+
+        if (shift != 24 && key >> (shift + 8) != begin) {
+            return;
+        }
+
+        weight = BY_WEIGHT ? weight_of(x) : 1;
+
+        if ((key >> shift & (DIGITS - 1)) != digit) {
+            (void) atomicAdd(&sh->histogram[digit], sum);
+            digit = key >> shift & (DIGITS - 1);
+            sum = 0;
+        }
+
+        sum += weight;
+    });
+
+    (void) atomicAdd(&sh->histogram[digit], sum);
+}
+
+
+/*
  * Finds the border: keys above it weigh no more than drop together, with those equal to it they
  * weigh more.  sh->key is the border, sh->sum the part of drop that is left for keys equal to it.
  * drop is less than the weight of all.
@@ -208,9 +273,6 @@ template <bool BY_WEIGHT>
 static __device__ __forceinline__ void
 find_border(shared_t *sh, const ids_t &ids, sum_t drop)
 {
-    float     x;
-    uint32_t  i, key;
-
     if (threadIdx.x == 0) {
         sh->key = 0;
         sh->sum = drop;
@@ -223,15 +285,7 @@ find_border(shared_t *sh, const ids_t &ids, sum_t drop)
 
         __syncthreads();
 
-        for (i = ids.first; i < ids.end; i += VLM_WARP) {
-            x = ids.logits[i];
-            key = key_of(x);
-
-            if (shift == 24 || key >> (shift + 8) == sh->key >> (shift + 8)) {
-                (void) atomicAdd(&sh->histogram[key >> shift & (DIGITS - 1)],
-                                 BY_WEIGHT ? weight_of(x) : static_cast<sum_t>(1));
-            }
-        }
+        count_digits<BY_WEIGHT>(sh, ids, static_cast<uint32_t>(shift));
 
         __syncthreads();
 
@@ -247,11 +301,9 @@ find_border(shared_t *sh, const ids_t &ids, sum_t drop)
 static __device__ __forceinline__ uint32_t
 count_equals(shared_t *sh, const ids_t &ids, uint32_t key, uint32_t below)
 {
-    uint32_t  i, n;
+    uint32_t  n = 0;
 
-    for (n = 0, i = ids.first; i < ids.end && i < below; i += VLM_WARP) {
-        n += key_of(ids.logits[i]) == key;
-    }
+    each(ids, [&](uint32_t i, float x) { n += i < below && key_of(x) == key; });
 
     return static_cast<uint32_t>(add_all(sh, n));
 }
@@ -283,7 +335,7 @@ find_last(shared_t *sh, const ids_t &ids, uint32_t key, uint32_t keep, uint32_t 
 static __device__ __forceinline__ void
 keep_top_k(shared_t *sh, const ids_t &ids, uint32_t k, uint32_t V)
 {
-    uint32_t  i, border;
+    uint32_t  border;
 
     if (k == 0 || k >= V) {
         return;
@@ -292,11 +344,11 @@ keep_top_k(shared_t *sh, const ids_t &ids, uint32_t k, uint32_t V)
     find_border<false>(sh, ids, V - k);
     border = sh->key;
 
-    for (i = ids.first; i < ids.end; i += VLM_WARP) {
-        if (key_of(ids.logits[i]) > border) {
+    each(ids, [&](uint32_t i, float x) {
+        if (key_of(x) > border) {
             ids.logits[i] = -__uint_as_float(FINITE);
         }
-    }
+    });
 
     __syncthreads();
 }
@@ -305,12 +357,9 @@ keep_top_k(shared_t *sh, const ids_t &ids, uint32_t k, uint32_t V)
 static __device__ __forceinline__ sum_t
 add_weights(shared_t *sh, const ids_t &ids)
 {
-    sum_t     sum;
-    uint32_t  i;
+    sum_t  sum = 0;
 
-    for (sum = 0, i = ids.first; i < ids.end; i += VLM_WARP) {
-        sum += weight_of(ids.logits[i]);
-    }
+    each(ids, [&](uint32_t, float x) { sum += weight_of(x); });
 
     return add_all(sh, sum);
 }
@@ -320,7 +369,7 @@ static __device__ __forceinline__ void
 keep_top_p(shared_t *sh, const ids_t &ids, float p, uint32_t V)
 {
     sum_t     all, drop;
-    uint32_t  i, key, border, n, go, last;
+    uint32_t  border, n, go, last;
 
     if (p >= 1) {
         return;
@@ -338,13 +387,11 @@ keep_top_p(shared_t *sh, const ids_t &ids, float p, uint32_t V)
 
     __syncthreads();
 
-    for (i = ids.first; i < ids.end; i += VLM_WARP) {
-        key = key_of(ids.logits[i]);
-
-        if (key > border || (key == border && i >= last)) {
+    each(ids, [&](uint32_t i, float x) {
+        if (key_of(x) > border || (key_of(x) == border && i >= last)) {
             ids.logits[i] = -__uint_as_float(FINITE);
         }
-    }
+    });
 
     __syncthreads();
 }
@@ -371,14 +418,18 @@ uniform(uint64_t seed, uint32_t step)
 static __device__ __forceinline__ void
 draw_in_warp(shared_t *sh, const ids_t &ids, uint32_t begin, sum_t left)
 {
-    sum_t     mine, sum, other;
+    float     x, next;
+    sum_t     sum, other;
     uint32_t  i, lane, passed;
 
     lane = threadIdx.x % VLM_WARP;
+    next = begin + lane < ids.end ? ids.logits[begin + lane] : -__uint_as_float(FINITE);
 
     for (i = begin; i < ids.end; i += VLM_WARP) {
-        mine = i + lane < ids.end ? weight_of(ids.logits[i + lane]) : 0;
-        sum = mine;
+        x = next;
+        next = i + VLM_WARP + lane < ids.end ? ids.logits[i + VLM_WARP + lane]
+                                             : -__uint_as_float(FINITE);
+        sum = weight_of(x);
 
 #pragma unroll
         for (int m = 1; m < VLM_WARP; m *= 2) {
@@ -432,7 +483,7 @@ sample(args_t a)
     float        max;
     sum_t        all;
     ids_t        ids;
-    uint32_t     i, id, bad, share, *seen;
+    uint32_t     id, bad, share, *seen;
     vlm_pick_t   pick;
     shared_t    *sh;
 
@@ -456,9 +507,9 @@ sample(args_t a)
         return;
     }
 
-    for (i = ids.first; i < ids.end; i += VLM_WARP) {
-        ids.logits[i] = (ids.logits[i] - max) / (pick.temperature == 0 ? 1 : pick.temperature);
-    }
+    each(ids, [&](uint32_t i, float x) {
+        ids.logits[i] = (x - max) / (pick.temperature == 0 ? 1 : pick.temperature);
+    });
 
     __syncthreads();
 
