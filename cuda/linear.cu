@@ -2,8 +2,8 @@
  * linear and head: products on tensor cores.
  *
  * Up to 8 activation rows, `few` reads each weight once: see product.cuh.  Above, `many` has 64
- * weight rows and 64 activation rows in a block of threads; activations come through shared
- * memory, weights as they are packed straight into registers.
+ * weight rows and 64 or 32 activation rows in a block of threads; activations come through shared
+ * memory, weights as they are packed straight into registers, some groups before their use.
  */
 
 #include "product.cuh"
@@ -110,39 +110,73 @@ few(vlm_product_t a)
 
 #define MANY_WARPS    4
 #define MANY_THREADS  (MANY_WARPS * VLM_WARP)
-#define MANY_ROWS     64               /* activation rows of a block */
-#define TILES         (MANY_ROWS / VLM_FEW)
+#define MANY_ROWS     64               /* activation rows of a block, or half as many */
 #define STAGE         2                /* groups that are copied together */
 
+static_assert(VLM_PIECE_GROUPS == 2 * STAGE, "a round of the loop");
 
-typedef struct {
-    uint4   q[STAGE][MANY_ROWS][4];    /* a group of each activation row */
-    float4  s[STAGE][MANY_ROWS / 4];
-} stage_t;
+
+template <int ROWS>
+struct stage_t {
+    uint4   q[STAGE][ROWS][4];         /* a group of each activation row */
+    float4  s[STAGE][ROWS / 4];
+};
+
+/* A thread copies 16 bytes of each 32nd activation row, from its quarter of a group. */
+template <int ROWS>
+struct source_t {
+    const unsigned  *q[ROWS / 32];
+    unsigned         bytes[ROWS / 32]; /* 0 beyond the last row: they become zeros */
+};
+
+/* Sums of a warp's 16 weight rows and of 8 activation rows each: of the run, and of all before. */
+template <int ROWS>
+struct sums_t {
+    vlm_sums_t  run[ROWS / VLM_FEW];
+    float       all[ROWS / VLM_FEW][4];
+};
+
+
+template <int ROWS>
+static __device__ __forceinline__ source_t<ROWS>
+source_of(const vlm_product_t &a, uint32_t t0)
+{
+    uint32_t        i, t;
+    source_t<ROWS>  from;
+
+#pragma unroll
+    for (i = 0; i < ROWS / 32; i++) {
+        t = t0 + threadIdx.x / 4 + 32 * i;
+        from.bytes[i] = t < a.T ? 16 : 0;
+        from.q[i] = a.in.q + static_cast<size_t>(t < a.T ? t : 0) * a.in.q_stride
+                    + threadIdx.x % 4 * 4;
+    }
+
+    return from;
+}
 
 
 /* Groups g, g + 1 of this block's activation rows on their way to shared memory. */
-template <int FORM>
+template <int FORM, int ROWS>
 static __device__ __forceinline__ void
-copy_stage(const vlm_product_t &a, stage_t *to, uint32_t t0, uint32_t g)
+copy_stage(const vlm_product_t &a, const source_t<ROWS> &from, stage_t<ROWS> *to, uint32_t t0,
+           uint32_t g)
 {
-    uint32_t         i, j, row, quarter;
-    const unsigned  *q;
+    uint32_t  i, j;
 
-    for (j = 0; j < STAGE && g + j < a.groups; j++) {
-        for (i = threadIdx.x; i < MANY_ROWS * 4; i += MANY_THREADS) {
-            row = i / 4;
-            quarter = i % 4;
-            q = a.in.q + static_cast<size_t>(t0 + row) * a.in.q_stride + (g + j) * 16
-                + quarter * 4;
-
-            /* Rows beyond the last are zeros, and are not read. */
-
-            vlm_copy(&to->q[j][row][quarter], t0 + row < a.T ? q : a.in.q,
-                     t0 + row < a.T ? 16 : 0);
+#pragma unroll
+    for (j = 0; j < STAGE; j++) {
+        if (g + j >= a.groups) {
+            break;
         }
 
-        if (VLM_IS_INT8(FORM) && threadIdx.x < MANY_ROWS / 4) {
+#pragma unroll
+        for (i = 0; i < ROWS / 32; i++) {
+            vlm_copy(&to->q[j][threadIdx.x / 4 + 32 * i][threadIdx.x % 4],
+                     from.q[i] + (g + j) * 16, from.bytes[i]);
+        }
+
+        if (VLM_IS_INT8(FORM) && threadIdx.x < ROWS / 4) {
             vlm_copy(&to->s[j][threadIdx.x], a.in.s + static_cast<size_t>(g + j) * a.in.s_stride
                      + t0 + 4 * threadIdx.x, 16);
         }
@@ -156,45 +190,65 @@ copy_stage(const vlm_product_t &a, stage_t *to, uint32_t t0, uint32_t g)
    the second has its numbers. */
 template <int FORM>
 static __device__ __forceinline__ void
-load_weights(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint4 *first, uint4 *second)
+load_weights(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint4 (&w)[2])
 {
-    *first = *second = make_uint4(0, 0, 0, 0);
+    w[0] = w[1] = make_uint4(0, 0, 0, 0);
 
     if (tile != nullptr && g < a.groups) {
         tile += g * VLM_LOADS(FORM);
-        *first = tile[threadIdx.x % VLM_WARP];
+        w[0] = tile[threadIdx.x % VLM_WARP];
 
         if (FORM == VLM_FORM_INT4) {
-            second->x = vlm_numbers4(tile);
+            w[1].x = vlm_numbers4(tile);
         } else {
-            *second = tile[VLM_WARP + threadIdx.x % VLM_WARP];
+            w[1] = tile[VLM_WARP + threadIdx.x % VLM_WARP];
         }
     }
 }
 
 
-template <int FORM>
+/* Group i of a piece, which is j of a stage. */
+template <int FORM, int ROWS>
 static __device__ __forceinline__ void
-add_stage(const stage_t *from, uint32_t j, uint4 first, uint4 second, float (&sum)[TILES][4])
+add_stage(const stage_t<ROWS> *from, uint32_t i, const uint4 (&w)[2], sums_t<ROWS> &sums)
 {
-    float2    s;
-    uint32_t  i, lane;
-
-    lane = threadIdx.x % VLM_WARP;
-    s = make_float2(0, 0);
+    uint4           first = w[0], second = w[1];
+    uint32_t        n;
+    const uint32_t  lane = threadIdx.x % VLM_WARP;
 
     if (FORM == VLM_FORM_INT4) {
-        vlm_unpack4(first, second.x, &first, &second);
+        vlm_unpack4(w[0], w[1].x, &first, &second);
     }
 
 #pragma unroll
-    for (i = 0; i < TILES; i++) {
-        if (VLM_IS_INT8(FORM)) {
-            s = reinterpret_cast<const float2 *>(from->s[j])[i * 4 + lane % 4];
-        }
+    for (n = 0; n < ROWS / VLM_FEW; n++) {
+        vlm_add_group<VLM_IS_INT8(FORM)>(sums.run[n].sum, sums.run[n].dot, first, second,
+                                         from->q[i % STAGE][n * VLM_FEW + lane / 4][lane % 4]);
+    }
+}
 
-        vlm_add_group<VLM_IS_INT8(FORM)>(sum[i], first, second,
-                                         from->q[j][i * VLM_FEW + lane / 4][lane % 4], s);
+
+/* The end of a piece, whose scales are those of group j of a stage. */
+template <int ROWS>
+static __device__ __forceinline__ void
+end_pieces(const stage_t<ROWS> *from, uint32_t j, sums_t<ROWS> &sums)
+{
+#pragma unroll
+    for (uint32_t n = 0; n < ROWS / VLM_FEW; n++) {
+        vlm_end_piece(sums.run[n], reinterpret_cast<const float2 *>(from->s[j])
+                      [n * 4 + threadIdx.x % 4]);
+    }
+}
+
+
+template <int ROWS>
+static __device__ __forceinline__ void
+end_run(sums_t<ROWS> &sums)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS / VLM_FEW * 4; i++) {
+        sums.all[i / 4][i % 4] += sums.run[i / 4].sum[i % 4];
+        sums.run[i / 4].sum[i % 4] = 0;
     }
 }
 
@@ -220,68 +274,81 @@ put_tile(const vlm_product_t &a, uint32_t t, uint32_t n, float v0, float v1)
 }
 
 
-/* blockIdx.x is 64 activation rows, y is 64 weight rows. */
-template <int FORM, int OUT>
+/* blockIdx.x is ROWS activation rows, y is 64 weight rows. */
+template <int FORM, int OUT, int ROWS>
 __global__ void __launch_bounds__(MANY_THREADS, 3)
 many(vlm_product_t a)
 {
-    float         sum[TILES][4], total[TILES][4];
-    uint4         w[STAGE][2];
-    uint32_t      i, j, g, left, t0, n0, lane;
-    const uint4  *tile;
+    constexpr int  AHEAD = ROWS == MANY_ROWS ? STAGE : 2 * STAGE;
 
-    VLM_SHARED(stage_t, stages, 2);
+    uint4         w[AHEAD][2];
+    uint32_t      i, last, g, left, t0, n0, lane;
+    const uint4  *tile;
+    sums_t<ROWS>  sums;
+
+    VLM_SHARED(stage_t<ROWS>, stages, 2);
 
     lane = threadIdx.x % VLM_WARP;
-    t0 = blockIdx.x * MANY_ROWS;
+    t0 = blockIdx.x * ROWS;
     n0 = (blockIdx.y * MANY_WARPS + threadIdx.x / VLM_WARP) * VLM_CUDA_TILE;
     tile = n0 < a.N ? vlm_tile_at<FORM>(a, n0 / VLM_CUDA_TILE) : nullptr;
 
+    const source_t<ROWS>  from = source_of<ROWS>(a, t0);
+
 #pragma unroll
-    for (i = 0; i < TILES * 4; i++) {
-        sum[i / 4][i % 4] = total[i / 4][i % 4] = 0;
+    for (i = 0; i < ROWS / VLM_FEW * 4; i++) {
+        sums.run[i / 4].sum[i % 4] = sums.all[i / 4][i % 4] = 0;
+        vlm_begin_piece(sums.run[i / 4]);
     }
 
-    copy_stage<FORM>(a, &stages[0], t0, 0);
+    copy_stage<FORM, ROWS>(a, from, &stages[0], t0, 0);
     left = a.run;
 
 #pragma unroll
-    for (j = 0; j < STAGE; j++) {
-        load_weights<FORM>(a, tile, j, &w[j][0], &w[j][1]);
+    for (i = 0; i < AHEAD; i++) {
+        load_weights<FORM>(a, tile, i, w[i]);
     }
 
-    for (g = 0; g < a.groups; g += STAGE) {
-        vlm_copy_wait<0>();
-        __syncthreads();
-
-        copy_stage<FORM>(a, &stages[(g / STAGE + 1) % 2], t0, g + STAGE);
+    for (g = 0; g < a.groups; g += VLM_PIECE_GROUPS) {
 
 #pragma unroll
-        for (j = 0; j < STAGE; j++) {
-            if (g + j < a.groups) {
-                add_stage<FORM>(&stages[g / STAGE % 2], j, w[j][0], w[j][1], sum);
-                load_weights<FORM>(a, tile, g + j + STAGE, &w[j][0], &w[j][1]);
-                left--;
+        for (i = 0; i < VLM_PIECE_GROUPS; i++) {
+            if (g + i >= a.groups) {
+                break;
             }
 
-            if (left == 0) {
-                left = a.run;
+            if (i % STAGE == 0) {
+                vlm_copy_wait<0>();
+                __syncthreads();
 
-#pragma unroll
-                for (i = 0; i < TILES * 4; i++) {
-                    total[i / 4][i % 4] += sum[i / 4][i % 4];
-                    sum[i / 4][i % 4] = 0;
-                }
+                copy_stage<FORM, ROWS>(a, from, &stages[(i / STAGE + 1) % 2], t0, g + i + STAGE);
             }
+
+            add_stage<FORM, ROWS>(&stages[i / STAGE], i, w[i % AHEAD], sums);
+            load_weights<FORM>(a, tile, g + i + AHEAD, w[i % AHEAD]);
+        }
+
+        if (VLM_IS_INT8(FORM)) {
+            last = min(a.groups - g, static_cast<uint32_t>(VLM_PIECE_GROUPS)) - 1;
+            end_pieces<ROWS>(&stages[last / STAGE], last % STAGE, sums);
+        }
+
+        left -= VLM_PIECE_GROUPS;
+
+        if (left == 0) {
+            left = a.run;
+            end_run<ROWS>(sums);
         }
     }
 
+    end_run<ROWS>(sums);
+
 #pragma unroll
-    for (i = 0; i < TILES; i++) {
-        put_tile<OUT>(a, t0 + i * VLM_FEW + lane % 4 * 2, n0 + lane / 4, total[i][0] + sum[i][0],
-                      total[i][1] + sum[i][1]);
-        put_tile<OUT>(a, t0 + i * VLM_FEW + lane % 4 * 2, n0 + lane / 4 + 8,
-                      total[i][2] + sum[i][2], total[i][3] + sum[i][3]);
+    for (i = 0; i < ROWS / VLM_FEW; i++) {
+        put_tile<OUT>(a, t0 + i * VLM_FEW + lane % 4 * 2, n0 + lane / 4, sums.all[i][0],
+                      sums.all[i][1]);
+        put_tile<OUT>(a, t0 + i * VLM_FEW + lane % 4 * 2, n0 + lane / 4 + 8, sums.all[i][2],
+                      sums.all[i][3]);
     }
 }
 
@@ -319,7 +386,7 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, c
     a.T = T;
     a.groups = a.in.row_words / 16;
     a.group_bytes = w->type == VLM_INT4 ? VLM_CUDA_GROUP4 : VLM_GROUP;
-    a.run = vlm_divide_up(a.groups, VLM_CUDA_PARTS);
+    a.run = vlm_divide_up(a.groups, VLM_PIECE_GROUPS * VLM_CUDA_PARTS) * VLM_PIECE_GROUPS;
     a.tiles = 1;
 
     /*
@@ -388,10 +455,12 @@ vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units)
 }
 
 
+/* Blocks of many rows have half of them where the card would have less than two blocks of all. */
 template <int FORM, int OUT>
 static void
 launch(vlm_device_t *d, vlm_product_t a)
 {
+    unsigned        n;
     vlm_few_grid_t  grid;
     const double    cost = vlm_product_cost(a);
 
@@ -401,8 +470,15 @@ launch(vlm_device_t *d, vlm_product_t a)
         return;
     }
 
-    VLM_LAUNCH(d, cost, (many<FORM, OUT>), dim3(vlm_divide_up(a.T, MANY_ROWS),
-               vlm_divide_up(a.N, MANY_WARPS * VLM_CUDA_TILE)), MANY_THREADS, 0, a);
+    n = vlm_divide_up(a.N, MANY_WARPS * VLM_CUDA_TILE);
+
+    if (vlm_divide_up(a.T, MANY_ROWS) * n < 2 * d->facts.n_sms) {
+        VLM_LAUNCH(d, cost, (many<FORM, OUT, MANY_ROWS / 2>),
+                   dim3(vlm_divide_up(a.T, MANY_ROWS / 2), n), MANY_THREADS, 0, a);
+    } else {
+        VLM_LAUNCH(d, cost, (many<FORM, OUT, MANY_ROWS>), dim3(vlm_divide_up(a.T, MANY_ROWS), n),
+                   MANY_THREADS, 0, a);
+    }
 }
 
 
@@ -439,7 +515,8 @@ static void
 load(vlm_device_t *d)
 {
     VLM_LOAD(d, (few<FORM, OUT>), VLM_INSIDE);
-    VLM_LOAD(d, (many<FORM, OUT>), 0);
+    VLM_LOAD(d, (many<FORM, OUT, MANY_ROWS>), 0);
+    VLM_LOAD(d, (many<FORM, OUT, MANY_ROWS / 2>), 0);
 }
 
 

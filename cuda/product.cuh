@@ -2,12 +2,13 @@
  * The device's side of products on tensor cores: weights are the 16 rows and activations the 8
  * columns of a fragment.  See pack.cu and ready.cuh for both orders of bytes.
  *
- * With up to 8 activation rows, the 8 warps of a block divide the K of 16 weight rows among them,
- * with all loads in flight at once; a block computes one such tile after the other.
+ * With up to 8 activation rows, the 8 warps of a block divide the K of 16 weight rows among them;
+ * a block computes one such tile after the other, and a warp has all loads of a piece in flight at
+ * once.
  *
- * The integer product of a block of values is added to the bits of the float 1.5 * 2^23.  While the
- * product is below 2^22 in magnitude, the result has the bits of 1.5 * 2^23 plus the product, so a
- * subtraction converts it to a float.
+ * In int8 the products of a piece of 256 values, which has one scale, are added to the bits of the
+ * float 1.5 * 2^23.  While their sum is below 2^22 in magnitude, the result has the bits of 1.5 *
+ * 2^23 plus the sum, so a subtraction converts it to a float: 256 times -128 times 127 is less.
  */
 
 #ifndef VLM_PRODUCT_CUH
@@ -18,11 +19,12 @@
 #define VLM_FEW_THREADS  (VLM_CUDA_PARTS * VLM_WARP)
 #define VLM_FEW_PARTS    (VLM_CUDA_PARTS * VLM_CUDA_TILE * VLM_FEW)
 
-#define VLM_AHEAD        4             /* groups whose loads are in flight together */
+#define VLM_AHEAD        4             /* groups whose loads are in flight together: a piece */
 #define VLM_MAGIC        0x4b400000
 #define VLM_MAGIC_F32    12582912.0f
 
 static_assert(VLM_FEW_THREADS == VLM_READY_THREADS, "a block of both");
+static_assert(VLM_AHEAD == VLM_PIECE_GROUPS, "a round of a run");
 
 
 /* The form of weights, of which the second and third have activations in int8. */
@@ -81,29 +83,50 @@ vlm_numbers4(const uint4 *group)
 
 /* ---- sums --------------------------------------------------------------------------------- */
 
-/* One group: sum [row g: columns 2 t, 2 t + 1; row g + 8] += its product, scaled by s of both. */
+/* Sums [row g: columns 2 t, 2 t + 1; row g + 8], and of int8 those of a piece so far. */
+typedef struct {
+    float  sum[4];
+    int    dot[4];
+} vlm_sums_t;
+
+
+static __device__ __forceinline__ void
+vlm_begin_piece(vlm_sums_t &s)
+{
+    s.dot[0] = s.dot[1] = s.dot[2] = s.dot[3] = VLM_MAGIC;
+}
+
+
+/* Adds a group: bf16 products to sum, those of int8 to dot. */
 template <bool INT8>
 static __device__ __forceinline__ void
-vlm_add_group(float (&sum)[4], uint4 first, uint4 second, uint4 b, float2 s)
+vlm_add_group(float (&sum)[4], int (&dot)[4], uint4 first, uint4 second, uint4 b)
 {
-    int       dot[4] = { VLM_MAGIC, VLM_MAGIC, VLM_MAGIC, VLM_MAGIC };
     unsigned  a0[4] = { first.x, first.y, first.z, first.w };
     unsigned  a1[4] = { second.x, second.y, second.z, second.w };
     unsigned  b0[2] = { b.x, b.y }, b1[2] = { b.z, b.w };
 
-    if (!INT8) {
+    if (INT8) {
+        vlm_mma_s8(dot, a0, b0);
+        vlm_mma_s8(dot, a1, b1);
+    } else {
         vlm_mma_bf16(sum, a0, b0);
         vlm_mma_bf16(sum, a1, b1);
-        return;
+    }
+}
+
+
+/* The end of a piece of int8: by has the scales of both columns. */
+static __device__ __forceinline__ void
+vlm_end_piece(vlm_sums_t &s, float2 by)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        s.sum[i] = fmaf(i % 2 == 0 ? by.x : by.y,
+                        __int_as_float(s.dot[i]) - VLM_MAGIC_F32, s.sum[i]);
     }
 
-    vlm_mma_s8(dot, a0, b0);
-    vlm_mma_s8(dot, a1, b1);
-
-    sum[0] = fmaf(s.x, __int_as_float(dot[0]) - VLM_MAGIC_F32, sum[0]);
-    sum[1] = fmaf(s.y, __int_as_float(dot[1]) - VLM_MAGIC_F32, sum[1]);
-    sum[2] = fmaf(s.x, __int_as_float(dot[2]) - VLM_MAGIC_F32, sum[2]);
-    sum[3] = fmaf(s.y, __int_as_float(dot[3]) - VLM_MAGIC_F32, sum[3]);
+    vlm_begin_piece(s);
 }
 
 
@@ -159,61 +182,98 @@ vlm_begin_few(vlm_product_t &a, uint32_t tile, unsigned char *room, float *sums)
 }
 
 
-/* Groups [g, end) of this warp's run; tile is where the 16 weight rows begin. */
+/* The lane's pieces of group g of 16 weight rows; of int4 the second has its numbers. */
 template <int FORM>
 static __device__ __forceinline__ void
-vlm_sum_run(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint32_t end, float (&sum)[4])
+vlm_load_group(const uint4 *tile, uint32_t g, uint4 (&w)[2])
 {
-    uint4            w[2 * VLM_AHEAD], b, first, second;
-    float2           s;
-    uint32_t         i, lane, t;
-    const uint4     *at;
-    const unsigned  *q;
+    tile += g * VLM_LOADS(FORM);
+    w[0] = vlm_load_once(tile + threadIdx.x % VLM_WARP);
 
-    lane = threadIdx.x % VLM_WARP;
-    t = lane / 4;
-    q = a.in.q + (static_cast<size_t>(t) * a.in.q_stride + lane % 4 * 4);
+    if (FORM == VLM_FORM_INT4) {
+        w[1].x = vlm_numbers4(tile);
+    } else {
+        w[1] = vlm_load_once(tile + VLM_WARP + threadIdx.x % VLM_WARP);
+    }
+}
+
+
+/* The activations of group g for the lane's column; beyond the rows there are zeros. */
+static __device__ __forceinline__ uint4
+vlm_activations(const vlm_product_t &a, uint32_t g)
+{
+    const uint32_t  lane = threadIdx.x % VLM_WARP, t = lane / 4;
+
+    if (t >= a.T) {
+        return make_uint4(0, 0, 0, 0);
+    }
+
+    return *reinterpret_cast<const uint4 *>(a.in.q + static_cast<size_t>(t) * a.in.q_stride
+                                            + g * 16 + lane % 4 * 4);
+}
+
+
+/* The scales of group g for the lane's two columns of sums. */
+static __device__ __forceinline__ float2
+vlm_scales(const vlm_product_t &a, uint32_t g)
+{
+    const uint32_t  t = threadIdx.x % 4 * 2;
+
+    if (t >= a.T) {
+        return make_float2(0, 0);
+    }
+
+    return *reinterpret_cast<const float2 *>(a.in.s + g * a.in.s_stride + t);
+}
+
+
+/* Group g of a piece of few rows.  The products of int8 groups do not wait for each other. */
+template <int FORM>
+static __device__ __forceinline__ void
+vlm_use_group(const vlm_product_t &a, uint32_t g, const uint4 (&w)[2], vlm_sums_t &s)
+{
+    int    dot[4] = { 0, 0, 0, 0 };
+    uint4  first = w[0], second = w[1];
+
+    if (FORM == VLM_FORM_INT4) {
+        vlm_unpack4(w[0], w[1].x, &first, &second);
+    }
+
+    vlm_add_group<VLM_IS_INT8(FORM)>(s.sum, dot, first, second, vlm_activations(a, g));
+
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        s.dot[i] += dot[i];
+    }
+}
+
+
+/* Groups g to end of this warp's run, a piece of int8 after the other. */
+template <int FORM>
+static __device__ __forceinline__ void
+vlm_sum_run(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint32_t end, vlm_sums_t &s)
+{
+    uint4     w[VLM_AHEAD][2];
+    uint32_t  i;
 
     for ( /* void */ ; g < end; g += VLM_AHEAD) {
 
 #pragma unroll
         for (i = 0; i < VLM_AHEAD; i++) {
             if (g + i < end) {
-                at = tile + (g + i) * VLM_LOADS(FORM);
-                w[2 * i] = vlm_load_once(at + lane);
-
-                if (FORM == VLM_FORM_INT4) {
-                    w[2 * i + 1].x = vlm_numbers4(at);
-                } else {
-                    w[2 * i + 1] = vlm_load_once(at + VLM_WARP + lane);
-                }
+                vlm_load_group<FORM>(tile, g + i, w[i]);
             }
         }
 
 #pragma unroll
         for (i = 0; i < VLM_AHEAD; i++) {
             if (g + i < end) {
-                b = make_uint4(0, 0, 0, 0);
-                s = make_float2(0, 0);
-
-                if (t < a.T) {
-                    b = *reinterpret_cast<const uint4 *>(q + (g + i) * 16);
-                }
-
-                if (VLM_IS_INT8(FORM) && lane % 4 * 2 < a.T) {
-                    s = *reinterpret_cast<const float2 *>(a.in.s + (g + i) * a.in.s_stride
-                                                          + lane % 4 * 2);
-                }
-
-                first = w[2 * i];
-                second = w[2 * i + 1];
-
-                if (FORM == VLM_FORM_INT4) {
-                    vlm_unpack4(w[2 * i], w[2 * i + 1].x, &first, &second);
-                }
-
-                vlm_add_group<VLM_IS_INT8(FORM)>(sum, first, second, b, s);
+                vlm_use_group<FORM>(a, g + i, w[i], s);
             }
+        }
+
+        if (VLM_IS_INT8(FORM)) {
+            vlm_end_piece(s, vlm_scales(a, g));
         }
     }
 }
@@ -224,23 +284,21 @@ template <int FORM>
 static __device__ __forceinline__ void
 vlm_sum_tile(const vlm_product_t &a, uint32_t tile, float *parts)
 {
-    float     sum[4] = { 0, 0, 0, 0 };
-    uint32_t  i, g, lane, part, end;
+    uint32_t    i, lane, g;
+    vlm_sums_t  s;
+
+    s.sum[0] = s.sum[1] = s.sum[2] = s.sum[3] = 0;
+    vlm_begin_piece(s);
+
+    g = threadIdx.x / VLM_WARP * a.run;
+    vlm_sum_run<FORM>(a, vlm_tile_at<FORM>(a, tile), g, min(g + a.run, a.groups), s);
 
     lane = threadIdx.x % VLM_WARP;
-    part = threadIdx.x / VLM_WARP;
-    g = part * a.run;
-    end = min(g + a.run, a.groups);
-
-    if (g < end) {
-        vlm_sum_run<FORM>(a, vlm_tile_at<FORM>(a, tile), g, end, sum);
-    }
-
-    i = (part * VLM_CUDA_TILE + lane / 4) * VLM_FEW + lane % 4 * 2;
-    parts[i] = sum[0];
-    parts[i + 1] = sum[1];
-    parts[i + 8 * VLM_FEW] = sum[2];
-    parts[i + 8 * VLM_FEW + 1] = sum[3];
+    i = (threadIdx.x / VLM_WARP * VLM_CUDA_TILE + lane / 4) * VLM_FEW + lane % 4 * 2;
+    parts[i] = s.sum[0];
+    parts[i + 1] = s.sum[1];
+    parts[i + 8 * VLM_FEW] = s.sum[2];
+    parts[i + 8 * VLM_FEW + 1] = s.sum[3];
 }
 
 

@@ -3,8 +3,9 @@
  * qkv_2d.
  *
  * Sums have one order in every kernel: a row's groups of 64 bytes, or of 64 values of int4, are cut
- * along K into VLM_CUDA_PARTS runs, each run is summed from its first group on, and then the runs
- * are added in their order.  So a row's result does not depend on the number of rows in the call.
+ * along K into VLM_CUDA_PARTS runs of whole pieces, each run is summed from its first group on (of
+ * int8 the exact sums of its pieces are), and then the runs are added in their order.  So a row's
+ * result does not depend on the number of rows in the call.
  */
 
 #ifndef VLM_PRODUCT_H
@@ -14,6 +15,7 @@
 #include "vlm.h"
 
 #define VLM_GROUP       64             /* bytes of a row, of activations or of such weights */
+#define VLM_PIECE_GROUPS  (VLM_PIECE / VLM_GROUP)  /* of int8 */
 #define VLM_CUDA_PARTS  8
 #define VLM_INSIDE      (56u << 10)    /* dynamic bytes of a block that makes rows ready */
 #define VLM_FEW         8              /* activation rows of a fragment, and the most of `few` */

@@ -436,6 +436,62 @@ a_row_has_the_same_bits_alone_among_few_and_among_many(void **state)
 }
 
 
+/* A block has 64 rows if a launch has two blocks for each processor, else 32: also on a card. */
+static void
+rows_have_the_same_bits_in_blocks_of_all_and_of_half_of_them(void **state)
+{
+    float          *all, *one;
+    case_t          c;
+    const uint32_t  N = 133 * 64, T = 70;
+
+    (void) state;
+
+    c = open_case(VLM_INT8, VLM_STORE, VLM_RANDOM, N, 330, T, NO_NORM);
+    all = malloc((size_t) T * N * sizeof(float));
+    one = malloc((size_t) T * N * sizeof(float));
+
+    run_on(&card, &c, 0, T, all);
+    run_on(&card, &c, 0, 33, one);
+    check_same_bits(one, all, (size_t) 33 * N, c.name);
+
+    free(one);
+    free(all);
+    close_case(&c);
+}
+
+
+/* All values of a piece are 127 or -127, with one sign: the sum is as far from 0 as any can be. */
+static void
+the_largest_sums_of_a_piece_are_exact(void **state)
+{
+    float     want[9 * 21], got[9 * 21];
+    case_t    c;
+    uint32_t  i;
+
+    (void) state;
+
+    c = open_case(VLM_INT8, VLM_STORE, VLM_RANDOM, 21, 512, 9, NO_NORM);
+
+    for (i = 0; i < 21 * 512; i++) {
+        c.rows[i] = i / 512 % 2 ? -1 : 1;
+    }
+
+    for (i = 0; i < 9 * 512; i++) {
+        c.x[i] = 1;
+    }
+
+    for (i = 0; i < COUNT(want); i++) {
+        want[i] = i % 21 % 2 ? -512 : 512;
+    }
+
+    run_on(&card, &c, 0, 9, got);
+    check_near(got, want, NULL, 0, 0, COUNT(want), c.name);
+    run_on(&card, &c, 0, 3, got);
+    check_near(got, want, NULL, 0, 0, 3 * 21, c.name);
+    close_case(&c);
+}
+
+
 /* The multiplying blocks prepare 1 and 2 rows themselves; 8 and 9 rows have a separate launch. */
 static void
 long_rows_have_the_same_bits_wherever_they_were_prepared(void **state)
@@ -560,6 +616,8 @@ main(int argc, char **argv)
         cmocka_unit_test(a_product_with_bf16_weights_is_its_definition),
         cmocka_unit_test(every_kind_of_number_comes_through_every_epilogue),
         cmocka_unit_test(a_row_has_the_same_bits_alone_among_few_and_among_many),
+        cmocka_unit_test(rows_have_the_same_bits_in_blocks_of_all_and_of_half_of_them),
+        cmocka_unit_test(the_largest_sums_of_a_piece_are_exact),
         cmocka_unit_test(long_rows_have_the_same_bits_wherever_they_were_prepared),
         cmocka_unit_test(more_rows_than_a_pass_takes_are_processed_in_parts),
         cmocka_unit_test(logits_are_of_the_rows_that_were_asked_for),
