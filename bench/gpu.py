@@ -39,7 +39,8 @@ SANITIZED = [                           # tensor cores, asynchronous copies, sum
       for which in (("linear_test", ALONE), ("attend_test", CACHED), ("attend_test", PATCHES),
                     ("attend_test", HEADS)))]
 NEAR = 0.06                             # rms of differences, in standard deviations of the logits
-SCENES, SAME = 300, 297
+SCENES, ALIKE = 300, 297
+APART = 8                               # pixels of 252: of 300 answers, int8 and f32 of one CPU have 297 within that
 MIB = 1 << 20
 MEMORY_NEAR = 64 * MIB
 OF_MEMORY = ("plan", "overhead", "idle", "peak")
@@ -258,15 +259,26 @@ def part_demo(b):
     return alike(results, b.scenes, items, answers["cpu"], answers["cuda"])
 
 
+def is_alike(item, cpu, gpu):
+    """Tells whether two answers say the same, with coordinates that may be some pixels apart."""
+    if cpu == gpu or item["task"] == "general":
+        return cpu == gpu
+    places = [[int(n) for n in re.findall(r"\d+", answer)] for answer in (cpu, gpu)]
+    return (re.sub(r"\d+", "0", cpu) == re.sub(r"\d+", "0", gpu)
+            and all(abs(a - c) <= APART for a, c in zip(*places)))
+
+
 def alike(results, wanted, items, cpu, gpu):
     """Checks that the GPU answered almost all of at least so many scenes as the CPU did."""
-    results.update(scenes=len(items), same=sum(a == c for a, c in zip(cpu, gpu)),
-                different=[{"text": i["text"], "cpu": a, "gpu": c} for i, a, c in zip(items, cpu, gpu) if a != c])
+    asked = list(zip(items, cpu, gpu))
+    results.update(scenes=len(items), same=sum(a == c for _, a, c in asked),
+                alike=sum(is_alike(*one) for one in asked),
+                different=[{"text": i["text"], "cpu": a, "gpu": c} for i, a, c in asked if a != c])
     if len(items) < wanted:
         raise BenchError("there are %d scenes, %d are wanted" % (len(items), wanted), results)
-    if results["same"] * SCENES < SAME * len(items):
+    if results["alike"] * SCENES < ALIKE * len(items):
         raise BenchError("the GPU answers %d of %d scenes as the CPU does, %d of %d are wanted"
-                      % (results["same"], len(items), SAME, SCENES), results)
+                      % (results["alike"], len(items), ALIKE, SCENES), results)
     return results
 
 
@@ -353,7 +365,8 @@ def tables_of(on, parts):
         lines.append("")
     if "demo" in good:
         d = parts["demo"]["of"]
-        lines.append("Of the demo's %d scenes the GPU answers %d as the CPU does." % (d["scenes"], d["same"]))
+        lines.append("Of the demo's %d scenes the GPU answers %d as the CPU does, %d of them in the same words."
+                     % (d["scenes"], d["alike"], d["same"]))
     if "fidelity" in good:
         lines += ["", "| model | GPU | CPU |", "|---|---:|---:|"]
         lines += ["| %s | %.3f | %.3f |" % (k, f["gpu"], f["cpu"]) for k, f in parts["fidelity"]["of"].items()]

@@ -85,7 +85,7 @@ like(`python3 bench/gpu.py --table $DIR/gpu.json`, qr/^\| tiny \| 4 \|/m,
 is_deeply($again->{parts}{speed}{on}, $told->{parts}{speed}{on}, 'their machine is unchanged');
 
 my $other = { parts => { %{ $told->{parts} },
-    demo => { of => { scenes => 300, same => 298 },
+    demo => { of => { scenes => 300, alike => 298, same => 271 },
               on => { gpu => 'A card', driver => '9', commit => 'abc', emulated => JSON::PP::false } } } };
 
 open(my $out_file, '>', "$DIR/other.json") or die $!;
@@ -93,7 +93,7 @@ print $out_file JSON::PP->new->utf8->encode($other);
 close($out_file);
 
 like(`python3 bench/gpu.py --table $DIR/other.json`,
-     qr/^On A card, driver 9, commit abc:\n\nOf the demo's 300 scenes the GPU answers 298 [^\n]*\n(?!\n\|)/m,
+     qr/^On A card, driver 9, commit abc:\n\nOf the demo's 300 scenes the GPU answers 298 [^\n]*, 271 [^\n]*\n(?!\n\|)/m,
      'the results of another card have a table of their own');
 
 # All parts share one time limit.
@@ -111,12 +111,17 @@ $ENV{VLM_SMI_MORE} = 380;
 is($status, 1, 'a peak 70 MiB off the plan');
 like($out, qr/^memory .* tiny-1: 380 MiB at most, \d+ planned and 300 of the driver's own; tiny-4: /m, 'the memory part fails');
 
-my $items = "[{'text': 'q'}] * 300, ['a'] * 300";
+my $items = "[{'text': 'q', 'task': 'grounding'}] * 300, ['[9, 20]'] * 300";
+my $words = "[{'text': 'q', 'task': 'general'}] * 300, ['9'] * 300";
 
-like(says("alike({}, 300, $items, ['a'] * 297 + ['b'] * 3)"), qr/^\{.*'same': 297/,
-     '297 equal answers of 300 pass');
-like(says("alike({}, 300, $items, ['a'] * 296 + ['b'] * 4)"),
-     qr/^error: the GPU answers 296 of 300 /, '296 equal answers are too few');
+like(says("alike({}, 300, $items, ['[9, 20]'] * 290 + ['[9, 28]'] * 7 + ['[9, 29]'] * 3)"),
+     qr/^\{.*'same': 290, 'alike': 297/, '297 answers of 300 within 8 pixels pass');
+like(says("alike({}, 300, $items, ['[9, 20]'] * 296 + ['[9, 29]'] * 4)"),
+     qr/^error: the GPU answers 296 of 300 /, '296 answers within 8 pixels are too few');
+like(says("alike({}, 300, $items, ['[9, 20]'] * 296 + ['[9, 20, 20]'] * 4)"),
+     qr/^error: the GPU answers 296 of 300 /, 'as many answers with another number of places are');
+like(says("alike({}, 300, $words, ['9'] * 296 + ['8'] * 4)"),
+     qr/^error: the GPU answers 296 of 300 /, 'and as many with another count of objects');
 like(says("alike({}, 300, [], [], [])"), qr/^error: there are 0 scenes, 300 are wanted/,
      'no scenes fail');
 like(says("rms([[1, 2]], [[1, 2], [3, 4]])"), qr/^error: rows of logits are \[2\] long/,
