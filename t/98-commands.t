@@ -34,7 +34,7 @@ my %NOT_RUN = (
     'git clone' => 'the part of a command',
     'llama-quantize --allow-requantize GGUF/text-q8_0.gguf FILE Q4_K_M' => 'it is a program of llama.cpp',
     'podman build -t nginx-vlm -f conf/container/Containerfile .' =>
-        'there is no podman; t/97-deploy.t reads the file, and t/live/68-container.t runs its nginx.conf',
+        'there is no podman; t/install runs the lines of the file, and t/live/68-container.t its nginx.conf',
     'prove -I/path/to/test-nginx/lib t/1*.t t/2*.t' => "openresty's Test::Nginx is not installed",
 );
 
