@@ -398,7 +398,7 @@ build/nginx-source/configure: | deps-build
 	rm -r $(@D)/lists
 
 # Targets that build much: one after the other.
-test-targets: module | deps-fuzz
+test-targets: module nvcc | deps-fuzz
 	@VLM_TEST_JOBS=1 t/suite -o build/results-targets -n targets targets
 
 # Commands of docs/, without the packages that prometheus depends on.
@@ -532,7 +532,7 @@ FUZZ_CC        = $(FUZZ_C) -fsanitize=fuzzer
 fuzz: | deps-fuzz
 	@$(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/fuzz/engine CC=clang \
 	    CFLAGS="-O1 -g -DFUZZING" SAN="$(FUZZ_SAN)"
-	@$(MAKE) --no-print-directory $(FUZZERS)
+	@$(MAKE) --no-print-directory -j $(JOBS) $(FUZZERS)
 	@for f in $(FUZZERS); do t/fuzz $$f $(FUZZ_SECONDS) || exit 1; done
 
 build/fuzz/engine/%_fuzz: engine/%_fuzz.c build/fuzz/engine/libvlm.a

@@ -207,7 +207,7 @@ load_weights(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint4 (&w)[2
 }
 
 
-/* Group i of a piece, which is j of a stage. */
+/* Group i of a piece, which is in this stage. */
 template <int FORM, int ROWS>
 static __device__ __forceinline__ void
 add_stage(const stage_t<ROWS> *from, uint32_t i, const uint4 (&w)[2], sums_t<ROWS> &sums)

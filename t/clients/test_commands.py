@@ -282,8 +282,16 @@ def git_lfs_replaces_the_pointers_of_a_clone():
 
 
 @test
-def promtool_takes_the_rules_and_the_metrics():
-    metrics, rules, others = (f'{HERE}/{name}' for name in ('metrics', 'rules.yml', 'others'))
+def promtool_takes_the_configuration_the_rules_and_the_metrics():
+    metrics, rules, others, config = (f'{HERE}/{name}' for name in ('metrics', 'rules.yml', 'others', 'prometheus.yml'))
+    block = re.search(r'^```yaml\n(scrape_configs:.*?)^```', said(f'{ROOT}/docs/metrics.md'), re.M | re.S).group(1)
+    shutil.copy(f'{ROOT}/conf/prometheus/alerts.yml', HERE)
+
+    for text, good in (block, True), (block.replace('static_configs', 'static'), False), (block.replace('alerts', 'none'), False):
+        with open(config, 'w') as file:
+            file.write(text)
+
+        assert (tried(f'promtool check config {config}').returncode == 0) == good, text
 
     with urllib.request.urlopen(f'{URL}/metrics', timeout=LIMIT) as answer, open(metrics, 'wb') as file:
         file.write(answer.read())

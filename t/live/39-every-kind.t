@@ -12,11 +12,12 @@ use Time::HiRes qw(sleep);
 use VLM;
 
 my $EACH = $ENV{VLM_EACH} || 12;
+my $LIMIT = $ENV{VLM_REPORTS} ? '1200s' : '120s';          # memcheck takes its time
 my $FORM = { 'Content-Type' => 'multipart/form-data; boundary=b' };
 my ($YES, $NO) = (JSON::PP::true, JSON::PP::false);
 
 my $s = VLM->new(name => 'every-kind', workers => 2,
-                 engine => 'slots 3; context 2k; queue 64 timeout=120s; timeout 120s;'
+                 engine => "slots 3; context 2k; queue 64 timeout=$LIMIT; timeout $LIMIT;"
                            . ' max_tokens 24; sampling temperature=0; stall 300s;',
                  server => 'location = /metrics { vlm_status live; }');
 

@@ -15,6 +15,7 @@ my %units = $said =~ /^---- (\w+), 1 s\nstat::number_of_executed_units: *(\d+)$/
 my %seeds = map { my ($name) = m{(\w+)\.c$}; $name => scalar(() = glob "t/fixtures/fuzz/$name/*") } glob '{engine,lib}/*/*_fuzz.c http/*_fuzz.c';
 
 is(join(' ', sort keys %units), join(' ', sort keys %seeds), 'it runs every target');
-is(join(' ', grep { $units{$_} <= $seeds{$_} } sort keys %units), '', 'each has its seeds, and more');
+# libFuzzer runs the seeds and an empty input before it looks at the clock.
+is(join(' ', grep { $units{$_} <= $seeds{$_} } sort keys %units), '', 'each has run its seeds');
 
 done_testing();
