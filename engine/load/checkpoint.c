@@ -1,12 +1,6 @@
-/*
- * A directory of shards as one set of tensors, found by name.
- *
- * model.safetensors is read if it exists, as in the reference, else the shards of
- * model.safetensors.index.json.  The index must agree with the shards in both directions, so that
- * an incomplete download is reported at once and not at the first missing weight.
- */
+/* The tensors of a checkpoint: a set that files add to, and a model asks. */
 
-#include "load/checkpoint.h"
+#include "load/shards.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,59 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "base/json.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "load/quant.h"
 
-#define SINGLE       "model.safetensors"
-#define INDEX        "model.safetensors.index.json"
-#define MAX_INDEX    (16u << 20)       /* bytes */
-#define MAX_SHARDS   1024
-#define MAX_TENSORS  (1u << 20)
-#define MAX_PATH     4096
-#define MAX_FILE_NAME 256
 #define PIECE        4096              /* bytes of a sample of a file, and number of samples */
 #define N_PIECES     16
 
-typedef struct {
-    char         name[MAX_FILE_NAME];  /* a plain one */
-    char         path[MAX_PATH];
-    vlm_file_t   file;
-} shard_t;
 
-typedef struct {
-    vlm_tensor_t  t;                   /* t.name is the folded name, malloc()ed */
-    int           asked;               /* by vlm_checkpoint_find() */
-    int           indexed;             /* named by the index */
-    int           part;                /* of another tensor */
-    int           spare;               /* 1: it may stay unused */
-    char         *own;                 /* its name in the file, malloc()ed; NULL: t.name */
-} slot_t;
-
-struct vlm_checkpoint_s {
-    char         dir[MAX_PATH];
-    shard_t     *shards;               /* [n_shards], room for MAX_SHARDS */
-    uint32_t     n_shards;
-    slot_t      *slots;                /* [n], in the order of the files */
-    uint32_t     n, room;
-    uint32_t    *table;                /* [n_table] slot + 1, or 0; open addressing */
-    uint32_t     n_table;              /* a power of two, at least 2 n */
-    const vlm_alias_t *aliases;
-    const char  *settings;             /* "config.json" */
-    vlm_tensor_t       any;            /* of a checkpoint that is not there yet */
-    int                assumed;        /* 1: it is not, and has every tensor that is asked for */
-};
-
-
-/* ---- names --------------------------------------------------------------- */
-
-/* The name by which a tensor is known, in buf if it differs from the given one. */
+/* Of a tensor, in its file. */
 static const char *
-fold(const vlm_checkpoint_t *c, const char *name, char *buf, size_t bytes)
+own_name(const vlm_slot_t *s)
+{
+    return s->own != NULL ? s->own : s->t.name;
+}
+
+
+const char *
+vlm_checkpoint_fold(const vlm_checkpoint_t *c, const char *name, char *buf, size_t bytes)
 {
     size_t              n;
     const vlm_alias_t  *a;
@@ -84,141 +44,19 @@ fold(const vlm_checkpoint_t *c, const char *name, char *buf, size_t bytes)
 }
 
 
-/* Of a tensor, in its file. */
-static const char *
-own_name(const slot_t *s)
-{
-    return s->own != NULL ? s->own : s->t.name;
-}
-
-
-static uint32_t
-hash(const char *s)
-{
-    uint32_t  h;
-
-    for (h = 2166136261u; *s != '\0'; s++) {
-        h = (h ^ (uint8_t) *s) * 16777619u;
-    }
-
-    return h;
-}
-
-
-/* The place of a name in the table, or the free one for it. */
-static uint32_t
-probe(const vlm_checkpoint_t *c, const char *name)
-{
-    uint32_t  i;
-
-    i = hash(name) & (c->n_table - 1);
-
-    while (c->table[i] != 0 && strcmp(c->slots[c->table[i] - 1].t.name, name) != 0) {
-        i = (i + 1) & (c->n_table - 1);
-    }
-
-    return i;
-}
-
-
-static slot_t *
-lookup(const vlm_checkpoint_t *c, const char *name)
-{
-    uint32_t  i;
-
-    if (c->n == 0) {
-        return NULL;
-    }
-
-    i = c->table[probe(c, name)];
-
-    return i == 0 ? NULL : &c->slots[i - 1];
-}
-
-
-/* Room for one more slot, and a table that stays half empty. */
-static int
-grow(vlm_checkpoint_t *c, vlm_err_t *err)
-{
-    slot_t    *slots;
-    uint32_t   i, room, *table;
-
-    if (c->n < c->room) {
-        return 0;
-    }
-
-    room = c->room == 0 ? 1024 : 2 * c->room;
-
-    if (room > MAX_TENSORS) {
-        return vlm_fail(err, VLM_EMODEL, "%s: more than %u tensors", c->dir, MAX_TENSORS);
-    }
-
-    slots = realloc(c->slots, room * sizeof(slot_t));
-    if (slots == NULL) {
-        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u tensors", c->dir, room);
-    }
-
-    c->slots = slots;
-
-    table = calloc((size_t) room * 2, sizeof(uint32_t));
-    if (table == NULL) {
-        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u tensors", c->dir, room);
-    }
-
-    free(c->table);
-    c->table = table;
-    c->n_table = room * 2;
-    c->room = room;
-
-    for (i = 0; i < c->n; i++) {
-        c->table[probe(c, c->slots[i].t.name)] = i + 1;
-    }
-
-    return 0;
-}
-
-
-/* Adds a tensor by its folded name, which is not there yet. */
-static int
-add(vlm_checkpoint_t *c, const vlm_tensor_t *t, const char *name, vlm_err_t *err)
-{
-    slot_t    *s;
-    uint32_t   i;
-
-    if (grow(c, err) != 0) {
-        return -1;
-    }
-
-    i = probe(c, name);
-    s = &c->slots[c->n];
-    memset(s, 0, sizeof(*s));
-
-    s->t = *t;
-    s->t.name = strdup(name);
-    if (s->t.name == NULL) {
-        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for a name", c->dir);
-    }
-
-    c->table[i] = ++c->n;
-
-    return 0;
-}
-
-
-/* A vlm_tensor_fn: takes a tensor of the last shard in. */
-static int
-take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
+int
+vlm_checkpoint_take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
 {
     char               buf[512];
-    slot_t            *s;
+    vlm_slot_t        *s;
     const char        *name;
     vlm_tensor_t       here;
     vlm_checkpoint_t  *c;
 
     c = data;
-    name = fold(c, t->name, buf, sizeof(buf));
+    name = vlm_checkpoint_fold(c, t->name, buf, sizeof(buf));
 
-    s = lookup(c, name);
+    s = vlm_slots_find(&c->all, name);
     if (s != NULL) {
         return vlm_fail(err, VLM_EMODEL, "%s: %s is also in %s", c->shards[c->n_shards - 1].path,
                         vlm_printable(t->name), c->shards[s->t.file].name);
@@ -227,201 +65,7 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
     here = *t;
     here.file = c->n_shards - 1;
 
-    return add(c, &here, name, err);
-}
-
-
-/* ---- files --------------------------------------------------------------- */
-
-/* A file of the directory whose name can be shown unchanged in an error. */
-static int
-is_plain(const char *name)
-{
-    const char  *p;
-
-    for (p = name; *p != '\0'; p++) {
-        if ((unsigned char) *p < 0x20 || strchr("\"/\\\x7f", *p) != NULL) {
-            return 0;
-        }
-    }
-
-    return name[0] != '\0' && name[0] != '.' && p - name < MAX_FILE_NAME;
-}
-
-
-static int
-open_shard(vlm_checkpoint_t *c, const char *name, vlm_err_t *err)
-{
-    shard_t  *s;
-
-    if (!is_plain(name)) {
-        return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": \"%s\" is no plain file name", c->dir,
-                        vlm_printable(name));
-    }
-
-    if (c->n_shards == MAX_SHARDS) {
-        return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": more than %u files", c->dir, MAX_SHARDS);
-    }
-
-    s = &c->shards[c->n_shards];
-    strcpy(s->name, name);
-
-    if (vlm_file_path(s->path, sizeof(s->path), c->dir, name, err) != 0) {
-        return -1;
-    }
-
-    if (access(s->path, F_OK) != 0) {
-        return vlm_fail(err, VLM_EMODEL, "%s: %s; " INDEX " names it: download the rest of the "
-                        "model", s->path, strerror(errno));
-    }
-
-    if (vlm_file_open(&s->file, s->path, 0, err) != 0) {
-        return -1;
-    }
-
-    c->n_shards++;
-
-    return vlm_safetensors_parse(s->file.data, s->file.bytes, s->path, take, c, err);
-}
-
-
-static shard_t *
-find_shard(const vlm_checkpoint_t *c, const char *name)
-{
-    uint32_t  i;
-
-    for (i = c->n_shards; i > 0; i--) {        /* mostly the one opened last */
-        if (strcmp(c->shards[i - 1].name, name) == 0) {
-            return &c->shards[i - 1];
-        }
-    }
-
-    return NULL;
-}
-
-
-static int
-open_shards(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
-{
-    const char        *name;
-    const vlm_json_t  *j;
-
-    for (j = vlm_json_first(map); j != NULL; j = vlm_json_next(j)) {
-        name = vlm_json_text(j);
-
-        if (name == NULL) {
-            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s is in no file", c->dir,
-                            vlm_printable(vlm_json_key(j)));
-        }
-
-        if (find_shard(c, name) == NULL && open_shard(c, name, err) != 0) {
-            return -1;
-        }
-    }
-
-    return 0;
-}
-
-
-/* Every tensor of the index is in its shard, and every tensor of a shard in the index. */
-static int
-check_index(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
-{
-    char               buf[512];
-    slot_t            *s;
-    uint32_t           i;
-    const char        *file;
-    const vlm_json_t  *j;
-
-    for (j = vlm_json_first(map); j != NULL; j = vlm_json_next(j)) {
-        file = vlm_json_text(j);
-        s = lookup(c, fold(c, vlm_json_key(j), buf, sizeof(buf)));
-
-        if (s == NULL || s->t.file != (uint32_t) (find_shard(c, file) - c->shards)) {
-            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s should be in %s, and is not",
-                            c->dir, vlm_printable(vlm_json_key(j)), file);
-        }
-
-        if (s->indexed) {
-            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s: twice", c->dir,
-                            vlm_printable(vlm_json_key(j)));
-        }
-
-        s->indexed = 1;
-    }
-
-    for (i = 0; i < c->n; i++) {
-        if (!c->slots[i].indexed) {
-            return vlm_fail(err, VLM_EMODEL, "%s: %s is not in " INDEX,
-                            c->shards[c->slots[i].t.file].path, vlm_printable(c->slots[i].t.name));
-        }
-    }
-
-    return 0;
-}
-
-
-static int
-open_index(vlm_checkpoint_t *c, vlm_err_t *err)
-{
-    int                rc;
-    vlm_json_t        *index;
-    const vlm_json_t  *map;
-
-    index = vlm_json_read(c->dir, INDEX, MAX_INDEX, err);
-    if (index == NULL) {
-        return -1;
-    }
-
-    map = vlm_json_get(index, "weight_map");
-
-    if (!vlm_json_is_object(map)) {
-        rc = vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": no weight_map", c->dir);
-    } else {
-        rc = open_shards(c, map, err) != 0 || check_index(c, map, err) != 0 ? -1 : 0;
-    }
-
-    vlm_json_free(index);
-
-    return rc;
-}
-
-
-/* -1: the directory has weights in a form of PyTorch's own in place of the files that are read. */
-static int
-refuse_foreign(const char *dir, vlm_err_t *err)
-{
-    char    found[MAX_FILE_NAME];
-    size_t  i;
-
-    static const struct {
-        const char  *prefix, *suffix;
-    } foreign[] = {
-        { "pytorch_model", ".bin" },
-        { "", ".pt" },
-        { "", ".pth" },
-        { "", ".ckpt" }
-    };
-
-    for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-        if (vlm_file_find(dir, foreign[i].prefix, foreign[i].suffix, found, sizeof(found))) {
-            return vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX "; \"%s\" is "
-                            "PyTorch's own form, which is not supported: take the model's "
-                            ".safetensors files, or save it again with transformers' "
-                            "save_pretrained()", dir, vlm_printable(found));
-        }
-    }
-
-    return 0;
-}
-
-
-static int
-refuse_none(const char *dir, vlm_err_t *err)
-{
-    return refuse_foreign(dir, err) != 0
-           ? -1 : vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX ": download the "
-                           "model's weights", dir);
+    return vlm_slots_add(&c->all, &here, name, c->dir, err);
 }
 
 
@@ -439,8 +83,8 @@ vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, const char *sett
 
     c = calloc(1, sizeof(*c));
 
-    if (c == NULL || (c->shards = calloc(MAX_SHARDS, sizeof(shard_t))) == NULL) {
-        (void) vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u files", dir, MAX_SHARDS);
+    if (c == NULL || (c->shards = calloc(VLM_MAX_SHARDS, sizeof(vlm_shard_t))) == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u files", dir, VLM_MAX_SHARDS);
         free(c);
         return NULL;
     }
@@ -453,40 +97,12 @@ vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, const char *sett
 }
 
 
-vlm_checkpoint_t *
-vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
-{
-    int                rc;
-    vlm_checkpoint_t  *c;
-
-    c = vlm_checkpoint_new(dir, aliases, "config.json", err);
-    if (c == NULL) {
-        return NULL;
-    }
-
-    if (vlm_file_exists(dir, SINGLE)) {
-        rc = open_shard(c, SINGLE, err);
-    } else if (vlm_file_exists(dir, INDEX)) {
-        rc = open_index(c, err);
-    } else {
-        rc = refuse_none(dir, err);
-    }
-
-    if (rc != 0) {
-        vlm_checkpoint_close(c);
-        return NULL;
-    }
-
-    return c;
-}
-
-
 int
 vlm_checkpoint_add_file(vlm_checkpoint_t *c, vlm_file_t *f, const char *path, vlm_err_t *err)
 {
-    shard_t  *s = &c->shards[c->n_shards];
+    vlm_shard_t  *s = &c->shards[c->n_shards];
 
-    if (c->n_shards == MAX_SHARDS || strlen(path) >= sizeof(s->path)) {
+    if (c->n_shards == VLM_MAX_SHARDS || strlen(path) >= sizeof(s->path)) {
         return vlm_fail(err, VLM_EMODEL, "%.200s: too many files, or too long a path", path);
     }
 
@@ -503,56 +119,22 @@ vlm_checkpoint_add_file(vlm_checkpoint_t *c, vlm_file_t *f, const char *path, vl
 int
 vlm_checkpoint_add(vlm_checkpoint_t *c, const vlm_tensor_t *t, const char *name, vlm_err_t *err)
 {
-    slot_t        *s;
-    vlm_tensor_t   named = *t;
+    vlm_slot_t   *s;
+    vlm_tensor_t  named = *t;
 
     named.name = name;
 
-    if (take(c, &named, err) != 0) {
+    if (vlm_checkpoint_take(c, &named, err) != 0) {
         return -1;
     }
 
-    s = &c->slots[c->n - 1];
+    s = &c->all.slot[c->all.n - 1];
 
     if (strcmp(s->t.name, t->name) != 0 && (s->own = strdup(t->name)) == NULL) {
         return vlm_fail(err, VLM_EMEMORY, "%s: no memory for a name", c->dir);
     }
 
     return 0;
-}
-
-
-int
-vlm_checkpoint_is_there(const char *dir, vlm_err_t *err)
-{
-    int                there;
-    const char        *name;
-    vlm_json_t        *index;
-    const vlm_json_t  *j;
-
-    if (vlm_file_exists(dir, SINGLE)) {
-        return 1;
-    }
-
-    if (!vlm_file_exists(dir, INDEX)) {
-        return refuse_foreign(dir, err);
-    }
-
-    index = vlm_json_read(dir, INDEX, MAX_INDEX, err);
-    if (index == NULL) {
-        return -1;
-    }
-
-    there = 1;
-
-    for (j = vlm_json_first(vlm_json_get(index, "weight_map")); j != NULL; j = vlm_json_next(j)) {
-        name = vlm_json_text(j);
-        there &= name == NULL || !is_plain(name) || vlm_file_exists(dir, name);
-    }
-
-    vlm_json_free(index);
-
-    return there;
 }
 
 
@@ -582,18 +164,11 @@ vlm_checkpoint_close(vlm_checkpoint_t *c)
         return;
     }
 
-    for (i = 0; i < c->n; i++) {
-        free((char *) c->slots[i].t.name);
-        free(c->slots[i].own);
-        free((void *) c->slots[i].t.made);
-    }
-
     for (i = 0; i < c->n_shards; i++) {
         vlm_file_close(&c->shards[i].file);
     }
 
-    free(c->table);
-    free(c->slots);
+    vlm_slots_free(&c->all);
     free(c->shards);
     free(c);
 }
@@ -639,14 +214,14 @@ const vlm_tensor_t *
 vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims, uint32_t n_dims,
                     vlm_err_t *err)
 {
-    char     is[128], should[128];
-    slot_t  *s;
+    char         is[128], should[128];
+    vlm_slot_t  *s;
 
     if (c->assumed) {
         return &c->any;
     }
 
-    s = lookup(c, name);
+    s = vlm_slots_find(&c->all, name);
     if (s == NULL) {
         (void) vlm_fail(err, VLM_EMODEL, "%s: no tensor %s", c->dir, name);
         return NULL;
@@ -676,16 +251,16 @@ vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims,
 int
 vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name)
 {
-    return lookup(c, name) != NULL;
+    return vlm_slots_find(&c->all, name) != NULL;
 }
 
 
 uint64_t
 vlm_checkpoint_rows(const vlm_checkpoint_t *c, const char *name)
 {
-    const slot_t  *s;
+    const vlm_slot_t  *s;
 
-    s = lookup(c, name);
+    s = vlm_slots_find(&c->all, name);
 
     return s == NULL || s->t.n_dims == 0 ? 0 : s->t.dims[0];
 }
@@ -698,10 +273,10 @@ vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but)
     uint64_t             n, sum;
     const vlm_tensor_t  *t;
 
-    for (sum = 0, i = 0; i < c->n; i++) {
-        t = &c->slots[i].t;
+    for (sum = 0, i = 0; i < c->all.n; i++) {
+        t = &c->all.slot[i].t;
 
-        if (c->slots[i].part || (but != NULL && strcmp(t->name, but) == 0)) {
+        if (c->all.slot[i].part || (but != NULL && strcmp(t->name, but) == 0)) {
             continue;
         }
 
@@ -719,17 +294,17 @@ vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but)
 int
 vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t *err)
 {
-    uint32_t       i, n;
-    const slot_t  *first;
+    uint32_t           i, n;
+    const vlm_slot_t  *first;
 
     first = NULL;
     n = 0;
 
-    for (i = 0; i < c->n; i++) {
-        if (!c->slots[i].asked && !c->slots[i].part && !c->slots[i].spare
-            && strcmp(c->slots[i].t.name, but) != 0)
+    for (i = 0; i < c->all.n; i++) {
+        if (!c->all.slot[i].asked && !c->all.slot[i].part && !c->all.slot[i].spare
+            && strcmp(c->all.slot[i].t.name, but) != 0)
         {
-            first = first == NULL ? &c->slots[i] : first;
+            first = first == NULL ? &c->all.slot[i] : first;
             n++;
         }
     }
@@ -750,10 +325,10 @@ vlm_checkpoint_lossy(const vlm_checkpoint_t *c, const vlm_format_t *form, uint32
     uint32_t             i, n;
     const vlm_tensor_t  *t;
 
-    for (*own = n = i = 0; i < c->n; i++) {
-        t = &c->slots[i].t;
+    for (*own = n = i = 0; i < c->all.n; i++) {
+        t = &c->all.slot[i].t;
 
-        if (!c->slots[i].part && (t->made != NULL ? t->made->lossy
+        if (!c->all.slot[i].part && (t->made != NULL ? t->made->lossy
                                                   : t->format != NULL && t->format->block > 1))
         {
             n++;
@@ -770,21 +345,21 @@ vlm_checkpoint_lossy(const vlm_checkpoint_t *c, const vlm_format_t *form, uint32
 uint32_t
 vlm_checkpoint_count(const vlm_checkpoint_t *c)
 {
-    return c->n;
+    return c->all.n;
 }
 
 
 const vlm_tensor_t *
 vlm_checkpoint_tensor(const vlm_checkpoint_t *c, uint32_t i)
 {
-    return c->slots[i].part ? NULL : &c->slots[i].t;
+    return c->all.slot[i].part ? NULL : &c->all.slot[i].t;
 }
 
 
 const vlm_tensor_t *
 vlm_checkpoint_look(const vlm_checkpoint_t *c, const char *name)
 {
-    slot_t  *s = lookup(c, name);
+    vlm_slot_t  *s = vlm_slots_find(&c->all, name);
 
     return s == NULL ? NULL : &s->t;
 }
@@ -793,7 +368,7 @@ vlm_checkpoint_look(const vlm_checkpoint_t *c, const char *name)
 const vlm_tensor_t *
 vlm_checkpoint_part(vlm_checkpoint_t *c, const char *name)
 {
-    slot_t  *s = lookup(c, name);
+    vlm_slot_t  *s = vlm_slots_find(&c->all, name);
 
     if (s == NULL) {
         return NULL;
@@ -808,7 +383,7 @@ vlm_checkpoint_part(vlm_checkpoint_t *c, const char *name)
 void
 vlm_checkpoint_spare(vlm_checkpoint_t *c, const char *name)
 {
-    slot_t  *s = lookup(c, name);
+    vlm_slot_t  *s = vlm_slots_find(&c->all, name);
 
     if (s != NULL) {
         s->spare = 1;
@@ -820,8 +395,8 @@ int
 vlm_checkpoint_make(vlm_checkpoint_t *c, const char *name, vlm_made_t *m, const uint64_t *dims,
                     uint32_t n_dims, vlm_err_t *err)
 {
-    slot_t        *s;
-    vlm_tensor_t   t;
+    vlm_slot_t   *s;
+    vlm_tensor_t  t;
 
     memset(&t, 0, sizeof(t));
     t.made = m;
@@ -829,10 +404,10 @@ vlm_checkpoint_make(vlm_checkpoint_t *c, const char *name, vlm_made_t *m, const 
     t.n_dims = n_dims;
     memcpy(t.dims, dims, n_dims * sizeof(*dims));
 
-    s = lookup(c, name);
+    s = vlm_slots_find(&c->all, name);
 
     if (s == NULL) {
-        return add(c, &t, name, err);
+        return vlm_slots_add(&c->all, &t, name, c->dir, err);
     }
 
     if (!s->part) {
@@ -901,11 +476,11 @@ add_made(vlm_sha256_t *s, const vlm_made_t *m)
 int
 vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err)
 {
-    uint32_t       i;
-    uint64_t       facts[3];
-    struct stat    st;
-    const shard_t *shard;
-    vlm_sha256_t   s;
+    uint32_t            i;
+    uint64_t            facts[3];
+    struct stat         st;
+    const vlm_shard_t  *shard;
+    vlm_sha256_t        s;
 
     vlm_sha256_start(&s);
 
@@ -925,9 +500,9 @@ vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err)
         add_pieces(&s, &shard->file);
     }
 
-    for (i = 0; i < c->n; i++) {
-        if (c->slots[i].t.made != NULL) {
-            add_made(&s, c->slots[i].t.made);
+    for (i = 0; i < c->all.n; i++) {
+        if (c->all.slot[i].t.made != NULL) {
+            add_made(&s, c->all.slot[i].t.made);
         }
     }
 
