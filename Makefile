@@ -405,9 +405,9 @@ test-targets: module nvcc | deps-fuzz
 build/programs/done: | deps-build
 	rm -rf $(@D)
 	$(call APT_UPDATE,deb)
-	cd $(@D) && $(APT) download prometheus git-lfs
-	dpkg-deb --fsys-tarfile $(@D)/prometheus_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/promtool
-	dpkg-deb --fsys-tarfile $(@D)/git-lfs_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/git-lfs
+	cd $(@D) && $(APT) download prometheus git-lfs kubernetes-client
+	for f in prometheus:promtool git-lfs:git-lfs kubernetes-client:kubectl; do \
+	    dpkg-deb --fsys-tarfile $(@D)/$${f%:*}_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/$${f#*:} || exit 1; done
 	rm -r $(@D)/lists $(@D)/*.deb
 	@touch $@
 

@@ -3,7 +3,8 @@ Runs commands of README and docs, word for word, that start servers.  The way fr
 to an answer uses the hub's own program from PyPI; its hub is a server of this file, which has
 demo/model under RoboBrain's name and answers what that program asks for: the commit, the list of
 files, and each file's bytes, those of weights at another origin.  Only /models and ~ are directories
-of the test, and the demos are asked about fewer scenes.
+of the test, and the demos are asked about fewer scenes.  The cluster that kubectl applies files to is
+that of cluster.py.
 """
 
 import contextlib
@@ -22,8 +23,10 @@ import time
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from cluster import cluster
 from server import ROOT, URL, health
 from tap import test
+from test_deploy import taken
 
 HERE = os.path.join(ROOT, 'build/live/clients/commands')
 DEMO = os.path.join(ROOT, 'demo/model')
@@ -312,6 +315,55 @@ def promtool_takes_the_configuration_the_rules_and_the_metrics():
         file.write(said(metrics) + 'vlm_ready{engine="a"} "b"\n')
 
     assert tried(f'promtool check metrics <{others}').returncode != 0
+
+
+@contextlib.contextmanager
+def kubectl_has(directory, **how):
+    """Copies conf/kubernetes, and starts a cluster.  Gives the arguments of shell(), and what the cluster keeps."""
+
+    config = f'{HERE}/{directory}/config'
+    shutil.copytree(f'{ROOT}/conf/kubernetes', f'{HERE}/{directory}/conf/kubernetes')
+
+    with cluster(taken, **how) as (url, kept), open(config, 'w') as file:
+        json.dump({'apiVersion': 'v1', 'kind': 'Config', 'clusters': [{'name': 'c', 'cluster': {'server': url}}],
+                   'contexts': [{'name': 'c', 'context': {'cluster': 'c'}}], 'current-context': 'c'}, file)
+        file.flush()
+        yield {'cwd': f'{HERE}/{directory}', 'KUBECONFIG': config}, kept
+
+
+@test
+def kubectl_applies_the_files_and_waits_for_the_pods():
+    with kubectl_has('cluster') as (at, kept):
+        shell("sed -i 's|image: nginx-vlm$|image: REGISTRY/nginx-vlm:1|' conf/kubernetes/deployment.yaml", **at)
+        found = shell('kubectl apply -f conf/kubernetes/', **at)
+        files = os.listdir(f'{ROOT}/conf/kubernetes')
+
+        assert found.count(' created\n') == len(kept) == len(files) > 5, (found, kept)
+
+        pods = kept['/apis/apps/v1/namespaces/default/deployments/nginx-vlm']['spec']['template']['spec']
+        assert pods['containers'][0]['image'] == 'REGISTRY/nginx-vlm:1', pods
+
+        found = shell('kubectl rollout status deployment/nginx-vlm', **at)
+        assert ' 1 out of 2 new replicas' in found and found.endswith(' successfully rolled out\n'), found
+
+
+@test
+def a_cluster_without_the_operator_takes_all_but_its_monitor():
+    with kubectl_has('without', operator=False) as (at, kept):
+        done = tried('kubectl apply -f conf/kubernetes/', **at)
+
+        assert done.returncode != 0 and 'no matches for kind "ServiceMonitor"' in done.stderr, done
+        assert len(kept) == len(os.listdir(f'{ROOT}/conf/kubernetes')) - 1, kept
+
+
+@test
+def kubectl_says_what_a_cluster_refuses():
+    with kubectl_has('wrong') as (at, kept):
+        shell("sed -i 's/readOnlyRootFilesystem:/readOnlyRoot:/' conf/kubernetes/deployment.yaml", **at)
+        done = tried('kubectl apply -f conf/kubernetes/', **at)
+
+        assert done.returncode != 0 and 'readOnlyRoot' in done.stderr, done
+        assert not [path for path in kept if 'deployments' in path], kept
 
 
 shutil.rmtree(HERE, ignore_errors=True)

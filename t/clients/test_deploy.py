@@ -69,6 +69,13 @@ def monitored(resource):
     assert known == resource, f'{known}, and not {resource}'
 
 
+def taken(resource):
+    if resource['kind'] == 'ServiceMonitor':
+        monitored(resource)
+    else:
+        checked(resource, VERSIONS[0])
+
+
 @test
 def the_operator_takes_the_monitor():
     with open(os.path.join(ROOT, 'conf/kubernetes/servicemonitor.yaml')) as file:
