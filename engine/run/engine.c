@@ -1,4 +1,4 @@
-/* The life of an engine: open, load, run, close. */
+/* The public functions: plan, open, load, run, close. */
 
 #include "run/engine.h"
 
@@ -9,11 +9,374 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
+#include "base/sha256.h"
 #include "base/size.h"
+#include "base/threads.h"
+#include "format/format.h"
 #include "load/files.h"
 #include "model/arenas.h"
 #include "ops/cuda.h"
 #include "run/adapters.h"
+
+#define MAX_CONTEXT   (1u << 20)
+#define MAX_FEATURES  1024             /* cached pictures, searched in turn for each new one */
+#define LEAST_PIXELS  50176            /* 64 merged cells: a remedy lowers max_pixels no further */
+
+static int check_conf(vlm_conf_t *conf, vlm_err_t *err);
+static int plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err);
+static int check_cell(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err);
+static int choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda,
+                         uint32_t *index, char *reason, size_t bytes, vlm_err_t *err);
+static int open_device(vlm_t *v, vlm_err_t *err);
+static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
+static uint64_t bound_pixels(const vlm_t *v, const vlm_pixels_t *pixels, vlm_pixel_config_t *c);
+static void picture_key(const void *salt, size_t salt_bytes, uint64_t min, uint64_t max,
+                        uint8_t key[32]);
+static vlm_picture_t *make_picture(const vlm_t *v, const void *data, size_t bytes,
+                                   const uint8_t sha256[32], const vlm_pixel_config_t *c,
+                                   uint64_t max, const vlm_stop_t *stop, vlm_err_t *err);
+
+
+void
+vlm_conf_default(vlm_conf_t *conf)
+{
+    memset(conf, 0, sizeof(*conf));
+
+    conf->device = "auto";
+    conf->weights = VLM_FORMAT_DEFAULT;
+    conf->context = 4096;
+    conf->slots = 4;
+    conf->max_pixels = 1003520;
+    conf->features = 8;
+    conf->max_tokens = 768;
+    conf->grammars = 16 << 20;
+    conf->lora_max = 4;
+    conf->lora_rank = 16;
+    conf->lora_tower = 1;
+}
+
+
+static int
+check_conf(vlm_conf_t *conf, vlm_err_t *err)
+{
+    if (conf->threads == 0) {
+        conf->threads = vlm_processors();
+        conf->threads = conf->threads < VLM_MAX_THREADS ? conf->threads : VLM_MAX_THREADS;
+    }
+
+    if (conf->threads > VLM_MAX_THREADS) {
+        return vlm_fail(err, VLM_EINPUT, "threads is %u, expected 1 to %u", conf->threads,
+                        VLM_MAX_THREADS);
+    }
+
+    if (conf->model == NULL) {
+        return vlm_fail(err, VLM_EINPUT, "no model directory is given");
+    }
+
+    if (conf->device == NULL) {
+        return vlm_fail(err, VLM_EINPUT, "no device is given, expected auto, cpu or cuda[:N]");
+    }
+
+    if (vlm_weights_find(vlm_weights_name(conf->weights), &conf->weights, err) != 0) {
+        return -1;
+    }
+
+    if (conf->context < 16 || conf->context > MAX_CONTEXT) {
+        return vlm_fail(err, VLM_EINPUT, "context is %u, expected 16 to %u", conf->context,
+                        MAX_CONTEXT);
+    }
+
+    if (conf->slots < 1 || conf->slots > VLM_SLICE) {
+        return vlm_fail(err, VLM_EINPUT, "slots is %u, expected 1 to %u", conf->slots, VLM_SLICE);
+    }
+
+    if (conf->max_tokens < 1) {
+        return vlm_fail(err, VLM_EINPUT, "max_tokens is 0, expected 1 at least");
+    }
+
+    if (conf->max_pixels < 28 * 28 || conf->max_pixels > 1u << 26) {
+        return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", expected %d to %u",
+                        conf->max_pixels, 28 * 28, 1u << 26);
+    }
+
+    if (conf->min_pixels > conf->max_pixels) {
+        return vlm_fail(err, VLM_EINPUT, "min_pixels is %" PRIu64 ", more than max_pixels %" PRIu64,
+                        conf->min_pixels, conf->max_pixels);
+    }
+
+    if (conf->lora != NULL && (conf->lora_max < 1 || conf->lora_max > VLM_MAX_ADAPTERS)) {
+        return vlm_fail(err, VLM_EINPUT, "lora: max is %u, expected 1 to %d", conf->lora_max,
+                        VLM_MAX_ADAPTERS);
+    }
+
+    if (conf->lora != NULL && (conf->lora_rank < 1 || conf->lora_rank > VLM_MAX_RANK)) {
+        return vlm_fail(err, VLM_EINPUT, "lora: rank is %u, expected 1 to %d", conf->lora_rank,
+                        VLM_MAX_RANK);
+    }
+
+    if (conf->features > MAX_FEATURES) {
+        return vlm_fail(err, VLM_EINPUT, "features is %u, expected 0 to %u", conf->features,
+                        MAX_FEATURES);
+    }
+
+    conf->features = conf->features > conf->slots ? conf->features : conf->slots;
+
+    return 0;
+}
+
+
+/* A picture has one merged cell at least. */
+static int
+check_cell(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err)
+{
+    uint64_t                    side;
+    const vlm_vision_config_t  *v = &config->vision;
+
+    side = (uint64_t) v->patch * v->merge;
+
+    if (conf->max_pixels < side * side) {
+        return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", less than one cell of this "
+                        "model: %" PRIu64, conf->max_pixels, side * side);
+    }
+
+    return 0;
+}
+
+
+/* 1 if the model should run on cuda, as far as is known without touching a device. */
+static int
+choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uint32_t *index,
+              char *reason, size_t bytes, vlm_err_t *err)
+{
+    int        automatic;
+    vlm_err_t  cause = { VLM_OK, "" };
+
+    *cuda = 0;
+    *index = 0;
+    automatic = strcmp(conf->device, "auto") == 0;
+
+    if (strcmp(conf->device, "cpu") == 0) {
+        return 0;
+    }
+
+    reason[0] = '\0';
+
+    if (!automatic && vlm_cuda_index(conf->device, index) != 0) {
+        return vlm_fail(err, VLM_EINPUT, "device is \"%s\", expected auto, cpu or cuda[:N]",
+                        conf->device);
+    }
+
+    if (conf->kv_int8) {
+        (void) snprintf(reason, bytes, "device auto took the cpu: a GPU has no kv int8 yet");
+        return automatic ? 0 : vlm_fail(err, VLM_EINPUT, "device is \"%s\", and kv int8 needs the "
+                                        "cpu: a GPU has keys and values in bf16", conf->device);
+    }
+
+    if (automatic && !vlm_cuda_is_there()) {
+        (void) snprintf(reason, bytes, "device auto took the cpu: there is no " VLM_CUDA_LIBRARY);
+        return 0;
+    }
+
+    if (vlm_cuda_takes(conf->weights, config->text.head_dim, config->vision.head_dim,
+                       automatic ? &cause : err) != 0)
+    {
+        (void) snprintf(reason, bytes, "device auto took the cpu: %.90s", cause.text);
+        return automatic ? 0 : -1;
+    }
+
+    *cuda = 1;
+
+    if (automatic) {
+        (void) snprintf(reason, bytes, "device auto took cuda:0: the library and a device are "
+                        "there");
+    }
+
+    return 0;
+}
+
+
+int
+vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err)
+{
+    vlm_err_t   cause = { VLM_OK, "" };
+    vlm_conf_t  on_cpu;
+    vlm_plan_t  other;
+
+    if (plan_one(conf, plan, err) != 0) {
+        return -1;
+    }
+
+    if (plan->device == 0 || strcmp(conf->device, "auto") != 0) {
+        return 0;
+    }
+
+    /*
+     * If the GPU is lost, the cpu must still be able to load the model: its plan has to fit, too.
+     */
+
+    on_cpu = *conf;
+    on_cpu.device = "cpu";
+
+    return plan_one(&on_cpu, &other, &cause) == 0
+           ? 0 : vlm_fail(err, cause.code, "device auto may take the cpu: %s", cause.text);
+}
+
+
+static int
+open_lora(const vlm_conf_t *conf, vlm_model_t *m, vlm_err_t *err)
+{
+    return vlm_lora_open(m, conf->lora == NULL ? 0 : conf->lora_max, conf->lora_rank,
+                         conf->lora_tower, err);
+}
+
+
+/* The plan for the device that conf names, or that device auto would choose. */
+static int
+plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
+{
+    int                rc, cuda, assumed;
+    char               reason[128];
+    uint32_t           index;
+    vlm_conf_t         conf;
+    vlm_model_t        m;
+    vlm_config_t      *config;
+    vlm_device_t      *device;
+    vlm_arenas_t       arenas;
+    const vlm_ops_t   *ops;
+    vlm_checkpoint_t  *c;
+
+    memset(plan, 0, sizeof(*plan));
+    memset(&arenas, 0, sizeof(arenas));
+    memset(&m, 0, sizeof(m));
+    conf = *given;
+    device = NULL;
+    c = NULL;
+    rc = -1;
+
+    config = malloc(sizeof(*config));
+    if (config == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory to read config.json");
+    }
+
+    if (check_conf(&conf, err) != 0 || vlm_files_config(&conf, config, err) != 0
+        || check_cell(&conf, config, err) != 0
+        || choose_device(&conf, config, &cuda, &index, reason, sizeof(reason), err) != 0
+        || (device = cuda ? vlm_cuda_planner(&ops)
+                          : vlm_cpu_open(conf.ops, conf.threads, &ops, err)) == NULL
+        || (c = vlm_files_weights(&conf, config, &assumed, err)) == NULL)
+    {
+        goto done;
+    }
+
+    vlm_model_settle(config, c);
+
+    if (vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
+        || open_lora(&conf, &m, err) != 0
+        || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0
+        || (!conf.ahead && vlm_adapters_check(&conf, &m, err) != 0))
+    {
+        goto done;
+    }
+
+    vlm_arenas_plan(&arenas, cuda ? VLM_CUDA_OVERHEAD : 0, plan);
+    plan->assumed = assumed;
+    plan->encoder = conf.encoder;
+    plan->total = vlm_add(plan->total, cuda ? 0 : conf.encoder);
+
+    rc = conf.memory == 0 || plan->total <= conf.memory ? 0 : refuse_plan(&conf, plan, err);
+
+done:
+
+    vlm_model_free(&m);
+    vlm_checkpoint_close(c);
+
+    if (device != NULL) {
+        ops->basic->close(device);
+    }
+
+    free(config);
+
+    return rc;
+}
+
+
+/* Appends the remedies with which the plan would fit: each is planned again before it is named. */
+static uint64_t
+total_with(const vlm_conf_t *conf, const char *name, uint32_t value)
+{
+    vlm_err_t   err = { VLM_OK, "" };
+    vlm_conf_t  changed;
+    vlm_plan_t  plan;
+
+    changed = *conf;
+    changed.memory = 0;
+
+    if (strcmp(name, "context") == 0) {
+        changed.context = value;
+    } else if (strcmp(name, "slots") == 0) {
+        changed.slots = value;
+    } else {
+        changed.max_pixels = value;
+    }
+
+    return vlm_plan(&changed, &plan, &err) == 0 ? plan.total : UINT64_MAX;
+}
+
+
+/* Appends the first of the halves of a setting with which the plan fits, if one does. */
+static void
+name_remedy(const vlm_conf_t *conf, const char *name, uint32_t now, uint32_t least, char *text,
+            size_t bytes)
+{
+    int       k;
+    size_t    n;
+    uint32_t  value;
+    uint64_t  total;
+
+    n = strlen(text);
+    k = strcmp(name, "context") == 0;
+
+    for (value = now / 2; value >= least; value /= 2) {
+        total = total_with(conf, name, value);
+
+        if (total <= conf->memory) {
+            (void) snprintf(text + n, bytes - n, "%s%s %u%s needs %" PRIu64 "m",
+                            n == 0 ? ": " : ", ", name,
+                            k && value % 1024 == 0 ? value / 1024 : value,
+                            k && value % 1024 == 0 ? "k" : "", vlm_mib(total));
+            return;
+        }
+    }
+}
+
+
+static int
+refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
+{
+    char  remedy[192] = "", lora[32] = "", encoder[32] = "";
+
+    if (plan->lora > 0) {
+        (void) snprintf(lora, sizeof(lora), "lora %" PRIu64 "m, ", vlm_mib(plan->lora));
+    }
+
+    if (plan->device == 0 && plan->encoder > 0) {
+        (void) snprintf(encoder, sizeof(encoder), "encoder %" PRIu64 "m, ",
+                        vlm_mib(plan->encoder));
+    }
+
+    name_remedy(conf, "context", conf->context, 1024, remedy, sizeof(remedy));
+    name_remedy(conf, "slots", conf->slots, 1, remedy, sizeof(remedy));
+    name_remedy(conf, "max_pixels", (uint32_t) conf->max_pixels, LEAST_PIXELS, remedy,
+                sizeof(remedy));
+
+    return vlm_fail(err, VLM_ELIMIT,
+                    "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, %skv %" PRIu64
+                    "m, workspace %" PRIu64 "m, %sdevice %" PRIu64 "m), memory is %" PRIu64 "m%s",
+                    vlm_mib(plan->total), vlm_mib(plan->weights), vlm_mib(plan->vision), lora,
+                    vlm_mib(plan->kv), vlm_mib(plan->workspace), encoder, vlm_mib(plan->device),
+                    vlm_mib(conf->memory), remedy);
+}
 
 
 vlm_t *
@@ -40,8 +403,8 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
         goto failed;
     }
 
-    if (vlm_conf_check(&v->conf, err) != 0 || vlm_files_config(conf, &v->config, err) != 0
-        || vlm_conf_cell(&v->conf, &v->config, err) != 0)
+    if (check_conf(&v->conf, err) != 0 || vlm_files_config(conf, &v->config, err) != 0
+        || check_cell(&v->conf, &v->config, err) != 0)
     {
         goto failed;
     }
@@ -97,8 +460,7 @@ open_device(vlm_t *v, vlm_err_t *err)
     vlm_err_t           cause = { VLM_OK, "" };
     vlm_cuda_request_t  r;
 
-    if (vlm_device_choose(&v->conf, &v->config, &cuda, &index, v->reason, sizeof(v->reason),
-                          err) != 0)
+    if (choose_device(&v->conf, &v->config, &cuda, &index, v->reason, sizeof(v->reason), err) != 0)
     {
         return -1;
     }
@@ -157,7 +519,7 @@ load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 
     if (open_device(v, err) != 0
         || vlm_model_init(m, &v->config, v->ops, v->device, v->conf.weights, err) != 0
-        || vlm_plan_lora(&v->conf, m, err) != 0 || vlm_weights_open(v, c, &progress, err) != 0
+        || open_lora(&v->conf, m, err) != 0 || vlm_weights_open(v, c, &progress, err) != 0
         || vlm_arenas_place(&arenas, m, c, &v->conf, &progress, err) != 0
         || (v->reserved = vlm_arenas_reserve(&arenas, v->ops, v->device, &v->reserved_bytes, err))
            == NULL
@@ -397,4 +759,190 @@ vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s)
     s->top_p = g->top_p > 0 ? g->top_p : 1;
     s->repetition_penalty = g->repetition_penalty;
     s->max_tokens = v->conf.max_tokens;
+}
+
+
+/* Refuses pictures and videos, if the model has no vision encoder. */
+int
+vlm_takes_pictures(const vlm_t *v, vlm_err_t *err)
+{
+    return v->config.vision.depth > 0 ? 0
+           : vlm_fail(err, VLM_EINPUT, "%s has no vision encoder: this model takes text alone",
+                      v->config.family->title);
+}
+
+
+vlm_picture_t *
+vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err)
+{
+    return vlm_picture_read_salted(v, data, bytes, NULL, 0, NULL, NULL, err);
+}
+
+
+vlm_picture_t *
+vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes, const void *salt,
+                        size_t salt_bytes, const vlm_pixels_t *pixels, const vlm_stop_t *stop,
+                        vlm_err_t *err)
+{
+    uint64_t            max;
+    uint8_t             file[32], key[32];
+    vlm_known_t        *known = (vlm_known_t *) &v->known;     /* as in vlm_stat() */
+    vlm_picture_t      *p;
+    vlm_pixel_config_t  c;
+
+    if (vlm_takes_pictures(v, err) != 0) {
+        return NULL;
+    }
+
+    max = bound_pixels(v, pixels, &c);
+    vlm_sha256(data, bytes, file);
+    picture_key(salt, salt_bytes, c.min_pixels, max, key);
+
+    p = vlm_known_find(known, file, key);
+    if (p == NULL) {
+        p = make_picture(v, data, bytes, file, &c, max, stop, err);
+        p = p == NULL ? NULL : vlm_known_add(known, p, key);
+    }
+
+    return p;
+}
+
+
+/* The bounds of a picture: sets the checkpoint's with a raised minimum, and returns the maximum. */
+static uint64_t
+bound_pixels(const vlm_t *v, const vlm_pixels_t *pixels, vlm_pixel_config_t *c)
+{
+    uint64_t  min, max;
+
+    min = pixels != NULL && pixels->min != 0 ? pixels->min : v->conf.min_pixels;
+    max = pixels != NULL && pixels->max != 0 ? pixels->max : v->conf.max_pixels;
+
+    *c = v->config.pixel;
+    c->min_pixels = c->min_pixels > min ? c->min_pixels : min;
+
+    return max < v->conf.max_pixels ? max : v->conf.max_pixels;
+}
+
+
+/* Patches of one file are the same within a tenant and for the same bounds. */
+static void
+picture_key(const void *salt, size_t salt_bytes, uint64_t min, uint64_t max, uint8_t key[32])
+{
+    struct {
+        uint8_t   salt[32];
+        uint64_t  min, max;
+    } whole = { .min = min, .max = max };
+
+    vlm_salt_hash(salt, salt_bytes, whole.salt);
+    vlm_sha256(&whole, sizeof(whole), key);
+}
+
+
+static vlm_picture_t *
+make_picture(const vlm_t *v, const void *data, size_t bytes, const uint8_t sha256[32],
+             const vlm_pixel_config_t *c, uint64_t max, const vlm_stop_t *stop, vlm_err_t *err)
+{
+    vlm_picture_t  *p;
+
+    p = vlm_picture_make_hashed(c, &v->config.vision, max, data, bytes, sha256, stop, err);
+
+    /* A side is never less than one cell, so an extreme aspect may end above the bound. */
+
+    if (p != NULL && (uint64_t) p->info.resized_width * p->info.resized_height > max) {
+        (void) vlm_fail(err, VLM_ELIMIT,
+                        "a picture of %ux%u becomes %ux%u pixels, max_pixels is %" PRIu64,
+                        p->info.width, p->info.height, p->info.resized_width,
+                        p->info.resized_height, max);
+        vlm_picture_free(p);
+        return NULL;
+    }
+
+    return p;
+}
+
+
+vlm_prompt_t *
+vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, size_t n, const char *tail,
+                vlm_err_t *err)
+{
+    return vlm_template_apply(&v->template, messages, n, NULL, tail, err);
+}
+
+
+vlm_prompt_t *
+vlm_prompt_tools(const vlm_t *v, const vlm_message_t *messages, size_t n, const char *tools,
+                 const char *tail, vlm_err_t *err)
+{
+    return vlm_template_apply(&v->template, messages, n, tools, tail, err);
+}
+
+
+vlm_prompt_t *
+vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err)
+{
+    return vlm_template_raw(&v->template, parts, n, err);
+}
+
+
+int
+vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, const vlm_pixels_t *pixels,
+                    vlm_picture_info_t *info, vlm_err_t *err)
+{
+    uint64_t            max;
+    vlm_pixel_config_t  c;
+
+    if (vlm_takes_pictures(v, err) != 0) {
+        return -1;
+    }
+
+    max = bound_pixels(v, pixels, &c);
+
+    return vlm_picture_look(&c, &v->config.vision, max, data, bytes, info, err);
+}
+
+
+/*
+ * NFC shortens a text to a third at most: three jamo of nine bytes become a syllable of three
+ * bytes.
+ */
+uint64_t
+vlm_tokens_least(const vlm_t *v, size_t bytes)
+{
+    return bytes / (3 * (vlm_token_max_bytes(v->tokenizer) + 1));
+}
+
+
+/*
+ * For a text of one word, a byte takes 48 bytes for nodes and joins (bpe.c), 6 for NFC, 12 for
+ * growing ids.
+ */
+uint64_t
+vlm_tokenize_memory(size_t bytes)
+{
+    return vlm_mul(bytes, 48 + 6 + 12) + 4096;
+}
+
+
+int
+vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
+             vlm_err_t *err)
+{
+    vlm_ids_t  list = { NULL, 0, 0 };
+
+    if (vlm_encode(v->tokenizer, text, bytes, &list, err) != 0) {
+        free(list.ids);
+        return -1;
+    }
+
+    *ids = list.ids;
+    *n = list.n;
+
+    return 0;
+}
+
+
+const char *
+vlm_piece(const vlm_t *v, uint32_t id, size_t *bytes)
+{
+    return vlm_token_bytes(v->tokenizer, id, bytes);
 }

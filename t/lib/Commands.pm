@@ -89,6 +89,22 @@ sub run_by {
 }
 
 
+# Returns the commands that tests give to such a function, as far as they stand in its first quoted words.
+sub of_tests {
+    return map { code($_) =~ /$RUNS(?:here |\$\w+, )?['"]([^'"]+)['"]/g } @TESTS;
+}
+
+
+# Whether a command is a part of one of these, which may have more words before an option and at the end.
+# Capitals are any word.
+sub is_part {
+    my ($command, @whole) = @_;
+    my $words = join ' ', map { (/^-/ ? '(?:\S+ )*' : '') . (quotemeta =~ s/[A-Z]{2,}/\\S+/gr) } split ' ', $command;
+
+    return scalar grep { /^$words(?: |$)/ } @whole;
+}
+
+
 # Returns the test that has make make a target.
 sub made_by {
     my ($target) = @_;
