@@ -1,7 +1,8 @@
 """
 Compares conf/kubernetes with the schemas of Kubernetes and of the Prometheus
-operator, and conf/container/compose.yaml with the Compose specification, and
-parses the expressions of conf/grafana and conf/prometheus.  t/97-deploy.t,
+operator, and conf/container/compose.yaml with the Compose specification, has
+hadolint read the Containerfile, and parses the expressions of conf/grafana and
+conf/prometheus.  t/97-deploy.t,
 t/98-kubernetes.t and t/live/77-monitoring.t compare all with the server.
 """
 
@@ -10,6 +11,8 @@ import glob
 import json
 import os
 import re
+import subprocess
+import sys
 import urllib.request
 
 import compose_spec
@@ -141,6 +144,34 @@ def the_compose_file_is_one_of_the_specification():
                          ('stop_grace_period: 160s', 'stop_grace_period: long')):
         assert right in text, right
         assert refused(lambda t: composed(t, MODEL='/models/m'), text.replace(right, wrong)), wrong
+
+
+def linted(text):
+    """Returns the rules that hadolint finds broken, but one: Debian's pool has one version of a package, so that none is named."""
+
+    hadolint = os.path.join(os.path.dirname(sys.executable), 'hadolint')
+    done = subprocess.run([hadolint, '--ignore', 'DL3008', '-'], input=text, capture_output=True, text=True)
+
+    return re.findall(r'^-:\d+ (\w+)', done.stdout, re.M) if done.returncode in (0, 1) and not done.stderr else [done.stderr]
+
+
+@test
+def hadolint_has_nothing_to_say_of_the_containerfile():
+    with open(os.path.join(ROOT, 'conf/container/Containerfile')) as file:
+        text = file.read()
+
+    assert linted(text) == [], linted(text)
+
+    for right, wrong, rule in (('install -y ', 'install ', 'DL3014'),
+                               ('--no-install-recommends', '', 'DL3015'),
+                               ('WORKDIR /src', 'WORKDIR src', 'DL3000'),
+                               ('USER 10001:10001', 'USER root', 'DL3002'),
+                               ('--from=build', '--from=bild', 'DL3022'),
+                               ('bookworm-slim AS', 'latest AS', 'DL3007'),
+                               ('EXPOSE 5001', 'EXPOSE 500100', 'DL3011'),
+                               ('-d -o 10001', '-d -o $OWNER', 'SC2086')):
+        assert right in text, right
+        assert rule in linted(text.replace(right, wrong)), (wrong, linted(text.replace(right, wrong)))
 
 
 @test
