@@ -20,6 +20,17 @@ my @listed = $help =~ /^make ([\w-]+) /mg;
 is(join(' ', grep { !$phony{$_} } @listed), '', 'make help lists existing targets');
 cmp_ok(scalar @listed, '>', 15, 'make help lists most targets');
 
+# Those whose programs another target runs are left out.
+my @tests = grep { /^test(?:-|$)/ && !/-programs$/ } sort keys %phony;
+my $page = do { local (@ARGV, $/) = 't/README.md'; <> };
+my ($rows) = $page =~ /^\|---\|---\|\n((?:\|.*\n)+)/m;
+my @tools = grep { !/\.t$|^README|^servroot$/ } map { m{([^/]+)$} } glob 't/*';
+
+cmp_ok(scalar @tests, '>', 10, 'there are targets that test');
+is(join(' ', grep { my $name = $_; !grep { $_ eq $name } @listed } @tests), '', 'make help lists each of them');
+is(join(' ', grep { $rows !~ /`make $_`/ } @tests), '', 't/README.md has each of them');
+is(join(' ', grep { $rows !~ m{^\| [^|]*`\Q$_\E[/`*]}m } @tools), '', 'and each directory and program of t/');
+
 is(`make -s deps 2>&1`, '', 'make deps finds that nothing is missing, as this checkout is built');
 
 my $taken = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', LocalPort => 0)
