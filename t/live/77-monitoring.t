@@ -1,6 +1,7 @@
 # Tests conf/grafana, conf/prometheus and conf/opentelemetry against a running server: each metric
 # is printed, with the label and the value that an expression asks for; each link leads to a
-# heading; each attribute of a span has a value.  t/clients parses the expressions.
+# heading; requests that ask the model, and no others, have spans, with their values.  t/clients parses the
+# expressions.
 
 use strict;
 use warnings;
@@ -11,12 +12,18 @@ use Test::More;
 use VLM;
 
 my $otel = VLM::slurp('conf/opentelemetry/otel.conf');
-my %attribute = $otel =~ /^otel_span_attr +(\S+) +(\S+);$/mg;
-my $format = join ' ', map { "$_=<$attribute{$_}>" } sort keys %attribute;
+my @maps = $otel =~ /^(map .*?^\}\n)/msg;
+my $module = $otel =~ s/^map .*?^\}\n//msgr;                       # the directives of nginx-otel
+my %attribute = $module =~ /^otel_span_attr +(\S+) +(\S+);$/mg;
+my %span = (%attribute, name => $module =~ /^otel_span_name +"(.*)";$/m, recorded => $module =~ /^otel_trace +(\S+);$/m);
+my $format = join ' ', 'span $arg_n', map { "$_=<$span{$_}>" } sort keys %span;
 
 my $s = VLM->new(name => 'monitoring', workers => 2, engine => 'thinking off; sampling temperature=0;',
-                 http => "log_format otel '$format';",
-                 server => 'access_log logs/otel.log otel; location = /metrics { vlm_status live; }');
+                 http => join('', @maps, "log_format otel '$format';"), server => <<'_EOC_');
+        access_log logs/otel.log otel;
+        location = /metrics { vlm_status live; }
+        location ~ ^/(generate-lite|ask|summarize|compare|upload|process-pdf|rl|cleanup-memory|adapter)(/|$) { vlm_pass live; }
+_EOC_
 
 $s->start->ready;
 
@@ -130,8 +137,9 @@ for my $rule (@rules) {
 
 # ---- OpenTelemetry --------------------------------------------------------------------
 
-# Directives that nginx-otel has since 0.1, with the forms of their values.  Debian does not have that module, so
-# nginx -t cannot read the file; nginx compiles its values, as those of a log's format, in the server above.
+# Directives that nginx-otel has since 0.1, with the forms of their values.  Neither Debian nor PyPI has that module
+# or a parser that knows it, so that nginx -t cannot read the file here: nginx reads its maps, and computes its values
+# as those of a log's format.  t/otel/run, by hand, reads the whole file with the module, and receives the spans.
 my $ANY = qr/"[^"]+"|[^\s;"]+/;
 my %http = (otel_exporter => qr/\{/, otel_service_name => qr/$ANY;/, otel_trace => qr/(?:on|off|\$\w+);/, otel_span_name => qr/$ANY;/,
             otel_trace_context => qr/(?:ignore|extract|inject|propagate);/, otel_span_attr => qr/$ANY\s+$ANY;/);
@@ -153,32 +161,72 @@ sub odd_lines {
     return join("\n", @odd, $known == \%http ? () : 'a block has no end');
 }
 
-is(odd_lines($otel), '', 'directives are those of the module');
-is(odd_lines($otel =~ s/propagate;/follow;/r =~ s/endpoint/endpoints/r =~ s/^(otel_trace +on);/$1/mr) =~ s/ +/ /gr,
-   " endpoints 127.0.0.1:4317;\notel_trace on\notel_trace_context follow;", 'others are found');
-like(odd_lines($otel =~ s/^\}//mr), qr/a block has no end$/, 'and a block without its end');
+is(odd_lines($module), '', 'directives are those of the module');
+is(odd_lines($module =~ s/extract;/follow;/r =~ s/endpoint/endpoints/r =~ s/^(otel_trace +\S+);/$1/mr) =~ s/ +/ /gr,
+   " endpoints 127.0.0.1:4317;\notel_trace \$span_recorded\notel_trace_context follow;", 'others are found');
+like(odd_lines($module =~ s/^\}//mr), qr/a block has no end$/, 'and a block without its end');
 
 my %ours = map { $_ => 1 } VLM::slurp('http/status/vars.c') =~ /ngx_string\("(vlm_\w+)"\)/g;
-my @used = $otel =~ /^otel_span_attr .*\$(vlm_\w+);/mg;
+my %used = map { $_ => 1 } $otel =~ /\$(vlm_\w+)/g;
 
-is(join(' ', grep { !$ours{$_} } @used), '', 'variables of the module');
-is(join(' ', sort @used), join(' ', sort grep { $_ ne 'vlm_line' } keys %ours), 'all of them');
+is(join(' ', grep { !$ours{$_} } sort keys %used), '', 'variables of the module');
+is(join(' ', sort keys %used), join(' ', sort grep { $_ ne 'vlm_line' } keys %ours), 'all of them');
+
+# Returns the values of the span that a request has.
+my $n = 0;
+
+sub span_of {
+    my ($method, $path, @more) = @_;
+
+    $s->begin($method, $path . '?n=' . ++$n, @more)->end;
+
+    my ($line) = VLM::wait_for(sub { VLM::slurp($s->dir . '/logs/otel.log') =~ /^span $n (.*)/m && $1 });
+
+    return { ($line || '') =~ /(\S+)=<(.*?)>/g };
+}
+
+sub traced { { traceparent => "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-$_[0]" } }
 
 my $picture = $s->upload('demo/pictures/table-01.png');
-is($s->chat('span', 'How many objects are on the table?', image => $picture)->{code}, 200, 'a question is answered') for 1 .. 2;
+my $question = VLM::chat_body('talk', 'How many objects are on the table?', image => $picture);
+my $v;
 
-my $line = VLM::wait_for(sub {
-    my @lines = grep { /<span>/ } split /\n/, VLM::slurp($s->dir . '/logs/otel.log');
-    return @lines == 2 && $lines[1];
-}) || '';
+$v = span_of('POST', '/api/chat', $question) for 1 .. 2;
+is(join(' ', grep { ($v->{$_} // '-') =~ /^-?$/ } sort keys %attribute), 'gen_ai.response.time_to_first_chunk',
+   'each attribute has a value, but those of a stream');
+is("$v->{recorded} $v->{name}", 'on chat live', 'the span of a question');
+is($v->{'gen_ai.request.stream'}, 'false', 'which is no stream');
+is($v->{'gen_ai.request.model'}, 'live', 'the engine');
+is($v->{'gen_ai.conversation.id'}, 'talk', 'the session');
+is($v->{'gen_ai.response.finish_reasons'}, 'stop', 'the reason of the end');
+like($v->{$_} // '', qr/^[1-9]\d*$/, $_) for map { "gen_ai.usage.$_" } qw(input_tokens output_tokens cache_read.input_tokens);
+like($v->{$_} // '', qr/^\d+\.\d{3}$/, $_) for qw(vlm.queue_seconds vlm.time_to_first_token);
 
-my %value = $line =~ /(\S+)=<(.*?)>/g;
+for my $stream ([ '/v1/chat/completions', { messages => [{ role => 'user', content => 'hi' }], stream => JSON::PP::true } ],
+                [ '/api/generate', { model => 'live', prompt => 'hi' } ]) {
+    $v = span_of('POST', @$stream);
+    is($v->{'gen_ai.request.stream'}, 'true', "$stream->[0] is a stream");
+    like($v->{'gen_ai.response.time_to_first_chunk'}, qr/^\d+\.\d{3}$/, 'with its first chunk');
+    is($v->{'gen_ai.response.time_to_first_chunk'}, $v->{'vlm.time_to_first_token'}, 'which has the first token');
+}
 
-is(join(' ', grep { ($value{$_} // '-') eq '-' || $value{$_} eq '' } sort keys %attribute), '', 'each attribute has a value') or diag($line);
-is($value{'gen_ai.conversation.id'}, 'span', 'the session');
-is($value{'gen_ai.response.finish_reasons'}, 'stop', 'the reason of the end');
-like($value{$_} // '', qr/^[1-9]\d*$/, $_) for qw(gen_ai.usage.input_tokens gen_ai.usage.output_tokens vlm.cached_tokens);
-like($value{$_} // '', qr/^\d+\.\d{3}$/, $_) for qw(vlm.queue_seconds vlm.time_to_first_token);
+is(span_of('POST', '/api/chat', $question, traced("0$_"))->{recorded}, $_ % 2 ? 'on' : 'off', "flags $_ of the client's trace") for 0 .. 3;
+
+# Requests of a dialect ask the model, but for those that load an adapter.
+my ($routes) = VLM::slurp('http/api/route.c') =~ /^static const ngx_http_vlm_route_t +ngx_http_vlm_routes\[\] = \{(.*?)^\};/ms;
+my %asks = map { $_ => 1 } grep { !/lora_adapter/ } $routes =~ /DIALECT\("([^"]+)"/g, $routes =~ /ngx_string\("([^"]+)"\)[^}]*\.dialect/g;
+my @posts = $routes =~ /\w+\("([^"*]+)"(?:, POST|\), NGX_HTTP_POST)/g;
+
+cmp_ok(scalar keys %asks, '>', 15, 'routes that ask the model');
+is(join(' ', sort grep { $asks{$_} } @posts), join(' ', sort keys %asks), 'are among those of POST');
+
+for my $path (@posts) {
+    $v = span_of('POST', $path, {});
+    is($v->{recorded}, $asks{$path} ? 'on' : 'off', "$path has " . ($asks{$path} ? 'a span' : 'none'));
+    like($v->{'gen_ai.operation.name'}, $asks{$path} ? qr/^(?:chat|text_completion|embeddings)$/ : qr/^-?$/, 'and its operation');
+}
+
+is(span_of(@$_)->{recorded}, 'off', "@$_ has none") for ['GET', '/api/health'], ['GET', '/metrics'], ['OPTIONS', '/v1/chat/completions'];
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;
