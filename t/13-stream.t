@@ -115,7 +115,7 @@ add_block_preprocessor(sub {
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 109;
+plan tests => repeat_each() * 111;
 
 run_tests();
 
@@ -329,3 +329,16 @@ POST /v1/chat/completions
 {"error":{"code":"timeout","message":"The answer took longer than 5 seconds","param":null,"type":"server_error"}}
 --- no_error_log
 [error]
+
+
+
+=== TEST 20: limit_rate slows no stream
+--- config
+        location /api/ {
+            limit_rate 1;
+            vlm_pass demo;
+        }
+--- request eval
+main::stream()
+--- response_body
+text|answer|answer is I see a mug.
