@@ -10,7 +10,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 691;
+plan tests => repeat_each() * 703;
 
 run_tests();
 
@@ -971,3 +971,27 @@ sub { CORE::join('', map { sprintf "%s%s", /"finish_reason":"/ ? 'end ' : '', /"
 ["end times \n", "end times \n", "times \n", "end times \n", "end times \n", "end \n", "\n"]
 --- error_code eval
 [(200) x 6, 400]
+
+
+
+=== TEST 53: the answer is this server's where another location's error_page leads to it
+--- config
+        location /v1/ {
+            error_page 502 @here;
+            error_page 503 = @here;
+            if ($request_method = GET) {
+                return 503;
+            }
+            return 502;
+        }
+        location @here {
+            vlm_pass demo;
+        }
+--- request eval
+[main::chat_with(max_tokens => 1), main::chat_with(max_tokens => 1, stream => main::yes()), "POST /v1/none", "GET /v1/models"]
+--- error_code eval
+[502, 502, 502, 200]
+--- response_body_like eval
+[qr/"object":"chat\.completion"/, qr/"object":"chat\.completion\.chunk".*data: \[DONE\]\n\n\z/s, qr/"Not found: there are /, qr/"object":"list"/]
+--- no_error_log
+[error]

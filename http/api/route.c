@@ -391,11 +391,23 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
     ngx_int_t                    rc;
     ngx_str_t                    piece;
     ngx_uint_t                   allow;
+    ngx_http_vlm_ctx_t          *ctx;
     const ngx_http_vlm_route_t  *route;
 
     /* If-None-Match and similar headers apply to files, not to answers */
 
     r->disable_not_modified = 1;
+
+    /* error_page of another location: its status stays, the answer is ours */
+
+    if (r->err_status) {
+        ctx = ngx_http_vlm_ctx(r);
+        if (ctx == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        ctx->page.given = r->err_status;
+    }
 
     if (r != r->main) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,

@@ -107,6 +107,7 @@ ngx_http_vlm_page(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_vlm_header_filter(ngx_http_request_t *r)
 {
+    ngx_http_vlm_ctx_t       *ctx;
     ngx_http_vlm_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
@@ -124,7 +125,10 @@ ngx_http_vlm_header_filter(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
     if (r->err_status >= NGX_HTTP_BAD_REQUEST
+        && (ctx == NULL || r->err_status != ctx->page.given)
         && ngx_http_vlm_page(r) != NGX_OK)
     {
         return NGX_ERROR;
