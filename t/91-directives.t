@@ -15,7 +15,7 @@ use VLM;
 my $root = cwd();
 my $dir = "$root/build/directives";
 my $port = VLM::free_port();
-my $code = join('', map { VLM::slurp($_) } glob 'http/conf/*.c') . VLM::slurp('engine/run/engine.c');
+my $code = join('', map { VLM::slurp($_) } glob 'http/conf/*.c') . VLM::slurp('engine/run/conf.c');
 my ($page) = VLM::slurp('docs/directives.md') =~ /^## vlm_engine\n(.*?)^## vlm_pass\n/ms;
 my %section = $page =~ /^### (\w+)\n(.*?)(?=^### |\z)/msg;
 

@@ -68,9 +68,24 @@ struct vlm_s {
     vlm_stat_t        stat;            /* as vlm_stat() gives it */
 };
 
+/* Checks settings, and sets the threads and features that they leave to the engine.  See conf.c. */
+int vlm_conf_check(vlm_conf_t *conf, vlm_err_t *err);
+/* Checks that the largest picture has one merged cell of this model. */
+int vlm_conf_cell(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err);
+
+/*
+ * Sets cuda to 1 and index to the GPU's, if the model should run on it, as far as is known without
+ * touching a device; else cuda to 0.  Device auto has a reason in bytes.  See plan.c.
+ */
+int vlm_device_choose(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda,
+                      uint32_t *index, char *reason, size_t bytes, vlm_err_t *err);
+/* Gives a model the room for adapters that conf asks for. */
+int vlm_plan_lora(const vlm_conf_t *conf, vlm_model_t *m, vlm_err_t *err);
+
 int vlm_host_stopped(const vlm_t *v);       /* 1: the host's stop() returned true */
 uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
-int vlm_takes_pictures(const vlm_t *v, vlm_err_t *err);        /* 0, or -1 and VLM_EINPUT */
+/* Refuses pictures and videos, -1 and VLM_EINPUT, if the model has no vision encoder. */
+int vlm_takes_pictures(const vlm_t *v, vlm_err_t *err);
 
 /*
  * Opens the quantised cache file, or writes it first, into progress, which stays empty if there can

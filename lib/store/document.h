@@ -57,6 +57,29 @@ void vlm_document_root(vlm_store_t *st, char path[VLM_STORE_PATH]);
 int vlm_document_is_id(const char *id, size_t len);
 
 
+/* content: a chunk in its blob; n_terms vlm_term_t of it follow those of the chunk before */
+
+typedef struct {
+    uint32_t                      page;
+    uint32_t                      first;       /* byte of the page's text */
+    uint32_t                      bytes;
+    uint32_t                      n_terms;
+} vlm_document_stored_t;
+
+/* 0: terms are as vlm_terms_of() gives them; length: the sum of their counts */
+
+int vlm_document_terms(const vlm_term_t *terms, size_t n, size_t *length);
+
+/* 0: a page is as a frame of the reader may have it */
+
+int vlm_document_page_check(const vlm_document_page_t *page);
+
+/* EIO and ECORRUPT with their sentences */
+
+int vlm_document_no_memory(vlm_store_err_t *err);
+int vlm_document_damaged(vlm_store_err_t *err, const char *id);
+
+
 /* eviction, for ..._sweep() */
 
 typedef struct {

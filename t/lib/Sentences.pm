@@ -53,7 +53,7 @@ my %OF_FILE = (
 );
 
 # In these any other text of three words is a sentence, too, if it begins one.
-my $LOOSE = qr{^http/|^lib/(?:api|base|document|store)/|^engine/run/(?:engine|sched|weights)\.c$};
+my $LOOSE = qr{^http/|^lib/(?:api|base|document|store)/|^engine/run/(?:engine|plan|sched|weights)\.c$};
 
 # Texts that neither a client nor an administrator reads as an error: prompts, answers of 200,
 # SQL, configuration, help of metrics, and parts of the sentence around them.
