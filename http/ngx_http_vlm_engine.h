@@ -353,6 +353,7 @@ typedef struct {
     ngx_str_t                     locks[NGX_HTTP_VLM_LOCK_FDS];
 
     /* limits */
+    ngx_uint_t                    processors;  /* of the master */
     ngx_uint_t                    prepare;     /* requests in threads */
     ngx_uint_t                    queue_size;
     ngx_msec_t                    queue_timeout;

@@ -195,8 +195,7 @@ typedef struct {
 typedef struct {
     ngx_str_t                     text;
     ngx_uint_t                    status;
-    ngx_uint_t                    given;       /* the error of another location
-                                                  whose error_page led here */
+    ngx_uint_t                    given;       /* by another's error_page */
     unsigned                      replace:1;
     unsigned                      replaced:1;
 } ngx_http_vlm_page_t;

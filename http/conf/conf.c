@@ -145,7 +145,7 @@ ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
 {
     ngx_uint_t  all, engine;
 
-    all = vlm_processors();
+    all = eng->conf.processors;
 
     engine = eng->conf.plan.device ? 1
              : eng->conf.vlm.threads ? eng->conf.vlm.threads : all;
@@ -176,6 +176,7 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         return NGX_CONF_ERROR;
     }
 
+    eng->conf.processors = vlm_processors();
     eng->conf.prepare = ngx_http_vlm_prepares(eng);
 
     saved = *cf;

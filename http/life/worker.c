@@ -7,6 +7,7 @@
 
 
 #include "life.h"
+#include "base/cgroup.h"
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -26,6 +27,23 @@ ngx_http_vlm_worker_conf(ngx_cycle_t *cycle)
     }
 
     return ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+}
+
+
+/* the engine's threads inherit the mask of their worker */
+
+static void
+ngx_http_vlm_worker_bound(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    ngx_uint_t  n;
+
+    n = vlm_processors();
+
+    if (n < eng->conf.processors && eng->conf.plan.device == 0) {
+        ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "worker_cpu_affinity "
+                         "leaves the engine %ui of %ui processors",
+                         n, eng->conf.processors);
+    }
 }
 
 
@@ -89,6 +107,7 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
         }
 
         if (ngx_worker == eng[i]->conf.worker) {
+            ngx_http_vlm_worker_bound(eng[i], cycle->log);
             ngx_http_vlm_device_choose(eng[i]);
             ngx_http_vlm_engine_start(eng[i], cycle);
             ngx_http_vlm_sweep_start(eng[i], cycle);

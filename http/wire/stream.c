@@ -146,8 +146,8 @@ ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_clear_content_length(r);
 
-    /* limit_rate would delay the writer by a timer of its own; nginx's proxy
-       does not slow an answer that it passes on unbuffered either */
+    /* its timer would be taken for send_timeout's; nginx's proxy does not slow
+       an answer that it passes on unbuffered either */
 
     r->limit_rate = 0;
     r->limit_rate_set = 1;

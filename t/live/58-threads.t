@@ -1,6 +1,7 @@
 # Tests that waiting threads do not delay others: a free slot is reserved for a request of
 # higher priority whose prompt is almost ready; a request times out while it is prepared; a
-# locked store delays neither requests without a session nor the work of nginx's own pool.
+# locked store delays neither requests without a session nor the work of nginx's own pool;
+# the error log says if worker_cpu_affinity leaves the engine fewer processors than there are.
 
 use strict;
 use warnings;
@@ -146,6 +147,27 @@ sub halt { VLM::halt(sub { !grep { !VLM::waits($_) } @_ }, @_) or die 'the threa
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
+}
+
+
+# ---- worker_cpu_affinity -----------------------------------------------------------------
+
+{
+    my ($free, $bound) = map {
+        my $s = VLM->new(name => 'threads-bound', model => $model, workers => 2, main => $_, engine => '')
+                ->start->ready;
+        my ($threads) = $s->health->{device} =~ /, (\d+) threads?$/;
+        my @warned = $s->log =~ /\[warn\].*worker_cpu_affinity (leaves the engine \d+ of \d+ processors)/g;
+
+        ok($s->stop, 'the server stops in time');
+        { threads => $threads, warned => "@warned" }
+    } '', 'worker_cpu_affinity auto;';
+
+    my $all = $free->{threads};         # 1, where this test has one processor: then nothing is lost
+
+    is($free->{warned}, '', 'no warning without worker_cpu_affinity');
+    is($bound->{threads}, 1, 'the engine computes on the one processor that its worker is bound to');
+    is($bound->{warned}, $all > 1 ? "leaves the engine 1 of $all processors" : '', 'the error log says so');
 }
 
 done_testing();
