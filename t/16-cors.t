@@ -47,7 +47,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 172;
+plan tests => repeat_each() * 176;
 
 run_tests();
 
@@ -381,3 +381,19 @@ POST /api/chat
 --- more_headers
 Host: 192.168.1.5:5001
 --- error_code: 400
+
+
+
+=== TEST 28: an origin is no pattern
+--- http_config eval: $main::Http . 'vlm_cors https://robots.example http://localhost:*;'
+--- must_die
+--- error_log
+vlm_cors "http://localhost:*" is not off, same, * or an origin such as https://robots.example:8443
+
+
+
+=== TEST 29: an origin has no port that browsers leave out
+--- http_config eval: $main::Http . 'vlm_cors https://robots.example:443;'
+--- must_die
+--- error_log
+vlm_cors "https://robots.example:443" is not off, same, * or an origin such as https://robots.example:8443

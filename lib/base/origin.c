@@ -6,12 +6,24 @@
 #include <strings.h>
 
 
+/* Does it end with the port that browsers leave out of an origin of this scheme? */
+static int
+has_own_port(const char *text, const char *scheme, const char *port)
+{
+    size_t  len = strlen(text), n = strlen(port);
+
+    return strncasecmp(text, scheme, strlen(scheme)) == 0 && len > n
+           && strcmp(text + len - n, port) == 0;
+}
+
+
 int
 vlm_origin_valid(const char *text)
 {
     const char  *host = strstr(text, "://");
 
-    return host != NULL && host[3] != '\0' && strchr(host + 3, '/') == NULL;
+    return host != NULL && host[3] != '\0' && strpbrk(host + 3, "/*") == NULL
+           && !has_own_port(text, "https://", ":443") && !has_own_port(text, "http://", ":80");
 }
 
 

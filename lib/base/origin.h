@@ -5,7 +5,10 @@
 
 #include <stddef.h>
 
-/* May this text of a configuration, with its zero, be an origin? */
+/*
+ * May this text of a configuration, with its zero, be an origin as browsers send it?  Patterns with
+ * "*", and the scheme's own port, would be equal to none.
+ */
 int vlm_origin_valid(const char *text);
 
 /* Is it [bytes] this origin, or a page's URL with this origin?  Letters have no case. */

@@ -21,7 +21,23 @@ an_origin_has_a_scheme_and_a_host_but_no_path(void **state)
     assert_false(vlm_origin_valid("https://"));
     assert_false(vlm_origin_valid("https://robots.example/"));
     assert_false(vlm_origin_valid("robots.example"));
+    assert_false(vlm_origin_valid("https://*.example"));
+    assert_false(vlm_origin_valid("http://localhost:*"));
     assert_false(vlm_origin_valid(""));
+}
+
+
+static void
+an_origin_does_not_have_the_port_of_its_scheme(void **state)
+{
+    (void) state;
+
+    assert_false(vlm_origin_valid("https://robots.example:443"));
+    assert_false(vlm_origin_valid("HTTP://robots.example:80"));
+    assert_true(vlm_origin_valid("http://robots.example:443"));
+    assert_true(vlm_origin_valid("https://robots.example:80"));
+    assert_true(vlm_origin_valid("https://robots.example:8443"));
+    assert_true(vlm_origin_valid("http://[fd00::80]"));
 }
 
 
@@ -98,6 +114,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(an_origin_has_a_scheme_and_a_host_but_no_path),
+        cmocka_unit_test(an_origin_does_not_have_the_port_of_its_scheme),
         cmocka_unit_test(a_page_has_the_origin_of_its_url),
         cmocka_unit_test(the_servers_own_origin_is_the_one_that_was_addressed),
         cmocka_unit_test(a_browser_says_that_a_page_of_another_origin_asks)
