@@ -276,7 +276,7 @@ TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O) \
 # that these requests need, and aborts at a call of any other, or of a kernel that was left out.
 NGX_INCS       = $(patsubst %,-I$(O)/nginx/%,src/core src/event src/event/modules src/os/unix \
                    src/http src/http/modules src/http/v2 objs) -Ilib $(PKG_CFLAGS)
-STUBS          = awk '$$2 ~ /^ngx_|^vlm_kernels_|^vlm_[a-z0-9]+_there$$/ && !s[$$2]++ { print ".weak " $$2 "\n" $$2 ":" } \
+STUBS          = awk '$$2 ~ /^ngx_|^vlm_kernels_|^vlm_(avxvnni|amx|neon|i8mm)_there$$/ && !s[$$2]++ { print ".weak " $$2 "\n" $$2 ":" } \
                    END { print "ud2\n.section .note.GNU-stack,\"\",@progbits" }'
 
 HTTP           = $(shell find http -name '*.[ch]')
