@@ -27,6 +27,15 @@ like($said, qr/^---- soak, (?:9|[1-9]\d) s, 32 clients$/m, 'it takes its time');
 like($said, qr/^  $_ +[1-9]\d*$/m, "it has its $_") for qw(right reloads kills);
 like($said, qr/^lost 0\n\z/m, 'none was lost');
 
+# Memory that has just begun to be used grows, and is not judged.
+for my $kind ('calm', 'pictures') {
+    $said = `t/soak --$kind 60 2>&1`;
+
+    like($said, qr/^  right +[1-9]\d*\n/m, "t/soak --$kind has right answers");
+    like($said, qr/^lost 0\n\z/m, 'none was lost');
+    is(join("\n", grep { !/ grew by / } $said =~ /^  wrong: (.*)/mg), '', 'and nothing else is wrong');
+}
+
 
 # ---- measurements ------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ use warnings;
 use lib 't/lib';
 use Lost;
 use Test::More;
+use VLM;
 
 # ---- which requests are lost --------------------------------------------------------
 
@@ -74,5 +75,17 @@ SKIP: {
     skip "no network of its own: $why", 1 if !$alone;
     like($said, qr/, cut off 1, rejoined 1$/m, 'one was cut off');
 }
+
+
+# ---- the table ----------------------------------------------------------------------
+
+# Of one second each, so that its figures say nothing.
+my ($head, @rows) = split /\n/, $said = `t/scale --measure --seconds 1 2>&1`;
+my @want = VLM::slurp('docs/scale.md') =~ /^\Q$head\E\n(?:\|[-:|]+\|\n)(\|.*\n)(\|.*\n)(\|.*\n)(\|.*\n)(\|.*\n)/m;
+
+is($?, 0, 't/scale --measure prints a table') or diag($said);
+cmp_ok(scalar @want, '>', 0, 'whose columns are those of docs/scale.md');
+is(join("\n", map { tr/ //sr =~ /^(\| \d \|[^|]*)\| [\d.]+ \| \d+ \| [\d.]+, [\d.]+ \| [\d.]+ \| \d+ % \| \d+ % \|$/ } @rows),
+   join("\n", map { /^(\| \d \|[^|]*)\|/ } @want), 'and its rows');
 
 done_testing();
