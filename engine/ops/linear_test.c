@@ -251,7 +251,7 @@ compare_many_rows(vlm_type_t type)
     shape_t                s;
     packed_t               p;
     uint32_t               i, n, t, kind, epilogue;
-    static const uint32_t  T[] = { 11, 12, 15, 16, 17, 31, 33, 48, 255, 257, 300 };
+    static const uint32_t  T[] = { 11, 12, 16, 17, 23, 24, 25, 27, 31, 33, 48, 255, 257, 300 };
     static const uint32_t  N[] = { 2, 64, 130 };
     static const uint32_t  K[] = { 3, 64, 65, 192, 256, 317, 320, 448, 1100 };
 
@@ -341,6 +341,58 @@ many_rows_of_very_many_values_have_the_same_bits_in_every_set(void **state)
         free(want);
         close_shape(&s);
     }
+}
+
+
+/*
+ * Only quantised checkpoints have -128.  Weights and rows are at the ends of their ranges, of one
+ * sign and of both, so that sums of pairs and sums over a piece are the largest.
+ */
+static void
+weights_of_minus_128_have_the_same_bits_in_every_set(void **state)
+{
+    char                   what[256];
+    float                 *want, *got;
+    int8_t                *q;
+    shape_t                s;
+    packed_t               p;
+    uint32_t               i, n, k;
+    static const uint32_t  T[] = { 1, 2, 5, 16, 24, 29, 48 };
+
+    (void) state;
+    open_rows(&s, VLM_INT8, VLM_STORE, VLM_MAXIMA, 130, 1100, 48);
+    q = s.q;
+
+    for (n = 0; n < s.N; n++) {
+        for (k = 0; k < s.K; k++) {
+            q[n * s.K + k] = n % 3 == 0 || q[n * s.K + k] < 0 ? -128 : n % 3 == 1 ? 127 : 0;
+        }
+    }
+
+    for (n = 0; n < s.T; n++) {
+        for (k = 0; k < s.K; k++) {
+            s.x[n * s.K + k] *= n % 4 == 0 && s.x[n * s.K + k] < 0 ? -1     /* all are 127, */
+                                : n % 4 == 1 && s.x[n * s.K + k] > 0 ? -1 : 1;       /* or -127 */
+        }
+    }
+
+    want = multiply(&s, &plain, 0, s.T);
+
+    for (i = 0; i < n_faster; i++) {
+        open_packed(&p, &s, &faster[i]);
+
+        for (n = 0; n < COUNT(T); n++) {
+            got = multiply_packed(&p, &s, 0, T[n]);
+            (void) snprintf(what, sizeof(what), "%s, -128, T %u", faster[i].name, T[n]);
+            check_bits(got, want, T[n] * outputs(&s), what);
+            free(got);
+        }
+
+        close_packed(&p);
+    }
+
+    free(want);
+    close_shape(&s);
 }
 
 
@@ -692,6 +744,7 @@ main(void)
         cmocka_unit_test(rows_of_int4_of_very_many_values_have_the_same_bits_in_every_set),
         cmocka_unit_test(many_rows_of_int8_have_the_same_bits_in_every_set),
         cmocka_unit_test(many_rows_of_very_many_values_have_the_same_bits_in_every_set),
+        cmocka_unit_test(weights_of_minus_128_have_the_same_bits_in_every_set),
         cmocka_unit_test(a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which),
         cmocka_unit_test(the_definition_of_a_product_is_what_double_precision_says),
         cmocka_unit_test(a_packed_row_comes_back_as_it_was),

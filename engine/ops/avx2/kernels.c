@@ -5,7 +5,7 @@
 uint64_t vlm_packed_bytes_avx2(vlm_type_t type, uint32_t N, uint32_t K);
 void vlm_pack_avx2(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
 void vlm_unpack_row_avx2(const vlm_linear_t *w, uint32_t row, float *out);
-void vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+void vlm_linear_many_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 void vlm_attend_avx2(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
                       float *scratch);
 void vlm_attend_segments_avx2(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
@@ -32,7 +32,7 @@ vlm_kernels_avx2(vlm_kernels_t *k)
     k->packed_bytes = vlm_packed_bytes_avx2;
     k->pack = vlm_pack_avx2;
     k->unpack_row = vlm_unpack_row_avx2;
-    k->linear = vlm_linear_avx2;
+    k->linear = vlm_linear_many_avx2;
     k->attend = vlm_attend_avx2;
     k->attend_segments = vlm_attend_segments_avx2;
     k->int16_row = vlm_int16_row_avx2;

@@ -3,10 +3,10 @@
  *
  * Panels are those of AVX-512, of 64 weight rows; int8 stays signed.  Several activation rows are
  * multiplied in 16 bits: weights are widened once for a tile of rows, and the tile's rows once for
- * a piece of a panel.  One row is bound by memory, and needs fewer instructions with vpmaddubsw,
- * which multiplies unsigned by signed and saturates at 16 bits: |w| times x with w's sign stays
- * within 2 * 128 * 127, because activations are at most 127, and so are weights, but for the -128
- * that a quantised checkpoint may have.
+ * a piece of a panel; many rows, by the kernels of many.c.  One row is bound by memory, and needs
+ * fewer instructions with vpmaddubsw, which multiplies unsigned by signed and saturates at 16 bits:
+ * |w| times x with w's sign stays within 2 * 128 * 127, because activations are at most 127, and so
+ * are weights, but for the -128 that a quantised checkpoint may have.
  *
  * int4 is multiplied as it lies: sums of q x are taken in 16 bits, 8 times 2 * 15 * 127 at most,
  * and then multiplied by the step.
