@@ -2370,7 +2370,7 @@ thread_pool other threads=1;
     location /api/ { vlm_pass demo second; }
 --- must_die
 --- error_log
-"ROBOT:latest" would mean both vlm_engine "demo" and "second" of vlm_pass in 
+"robot" would mean both vlm_engine "demo" and "second" of vlm_pass in 
 
 
 
@@ -2482,3 +2482,37 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 vlm_pass has 17 engines, it may have 16
+
+
+
+=== TEST 140: an alias is no pattern
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        alias gpt-*;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+alias "gpt-*" in vlm_engine "demo" is neither "*" nor a name without it
+
+
+
+=== TEST 141: an alias is not empty
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        alias "";
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+alias "" in vlm_engine "demo" is neither "*" nor a name without it

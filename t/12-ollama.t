@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 393;
+plan tests => repeat_each() * 397;
 
 run_tests();
 
@@ -175,13 +175,13 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 === TEST 9: the model has several names
 --- http_config eval
-(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias robobrain:3b llava;/; $text
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias robobrain:3b llava moondream:latest;/; $text
 --- request eval
-[map { main::chat_with('hi', model => $_) } 'demo', 'demo:latest', 'Demo', 'model', 'robobrain:3b', 'llava', 'LLAVA:latest', '', undef, 'other', 'demo:7b', 7, 'x' x 3000]
+[map { main::chat_with('hi', model => $_) } 'demo', 'demo:latest', 'Demo', 'model', 'robobrain:3b', 'llava', 'LLAVA:latest', 'moondream', 'Moondream:latest', '', undef, 'other', 'demo:7b', 7, 'x' x 3000]
 --- error_code eval
-[(200) x 9, 404, 404, 400, 404]
+[(200) x 11, 404, 404, 400, 404]
 --- response_body_like eval
-[(map { qr/"model":"$_"/ } 'demo', 'demo:latest', 'Demo', 'model', 'robobrain:3b', 'llava', 'LLAVA:latest', 'demo', 'demo'),
+[(map { qr/"model":"$_"/ } 'demo', 'demo:latest', 'Demo', 'model', 'robobrain:3b', 'llava', 'LLAVA:latest', 'moondream', 'Moondream:latest', 'demo', 'demo'),
  qr/^\{"error":"model \\"other\\" not found/, qr/not found/, qr/model is not a string/, qr/^\{"error":".{1,400}"\}\n$/]
 
 

@@ -68,9 +68,10 @@ ngx_http_vlm_model_untagged(ngx_str_t *name)
 static ngx_uint_t
 ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)
 {
-    return (other->len == one->len
-            || ngx_http_vlm_model_untagged(other) == one->len)
-           && ngx_strncasecmp(other->data, one->data, one->len) == 0;
+    return ngx_http_vlm_model_untagged(other)
+           == ngx_http_vlm_model_untagged(one)
+           && ngx_strncasecmp(other->data, one->data,
+                              ngx_min(other->len, one->len)) == 0;
 }
 
 

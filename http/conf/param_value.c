@@ -195,10 +195,12 @@ ngx_http_vlm_param_alias(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 
     conf = &ctx->engine->conf;
 
-    if (value->len == 0) {
-        return ngx_http_vlm_conf_error(ctx->cf, "alias \"\" in vlm_engine "
-                                       "\"%V\": a name has 1 character or "
-                                       "more", &ctx->engine->name);
+    if (value->len == 0
+        || (value->len > 1 && ngx_strchr(value->data, '*') != NULL))
+    {
+        return ngx_http_vlm_conf_error(ctx->cf, "alias \"%V\" in vlm_engine "
+                                       "\"%V\" is neither \"*\" nor a name "
+                                       "without it", value, &ctx->engine->name);
     }
 
     if (value->len == 1 && value->data[0] == '*') {

@@ -35,14 +35,10 @@ ngx_http_vlm_worker_conf(ngx_cycle_t *cycle)
 static void
 ngx_http_vlm_worker_bound(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 {
-    ngx_uint_t  n;
-
-    n = vlm_processors();
-
-    if (n < eng->conf.processors && eng->conf.plan.device == 0) {
+    if (vlm_processors() < eng->conf.processors && eng->conf.plan.device == 0) {
         ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "worker_cpu_affinity "
-                         "leaves the engine %ui of %ui processors",
-                         n, eng->conf.processors);
+                         "leaves the engine %uD of %ui processors",
+                         vlm_processors(), eng->conf.processors);
     }
 }
 
