@@ -401,13 +401,13 @@ build/nginx-source/configure: | deps-build
 test-targets: module nvcc | deps-fuzz
 	@VLM_TEST_JOBS=1 t/suite -o build/results-targets -n targets targets
 
-# Commands of docs/, without the packages that prometheus depends on.
+# Commands of docs/, without the packages that prometheus depends on.  Debian 12 has kubectl in kubernetes-client.
 build/programs/done: | deps-build
 	rm -rf $(@D)
 	$(call APT_UPDATE,deb)
-	cd $(@D) && $(APT) download prometheus git-lfs kubernetes-client
-	for f in prometheus:promtool git-lfs:git-lfs kubernetes-client:kubectl; do \
-	    dpkg-deb --fsys-tarfile $(@D)/$${f%:*}_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/$${f#*:} || exit 1; done
+	cd $(@D) && $(APT) download prometheus git-lfs && { $(APT) download kubectl 2>/dev/null || $(APT) download kubernetes-client; }
+	for f in prometheus:promtool git-lfs:git-lfs kube:kubectl; do \
+	    dpkg-deb --fsys-tarfile $(@D)/$${f%:*}*_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/$${f#*:} || exit 1; done
 	rm -r $(@D)/lists $(@D)/*.deb
 	@touch $@
 
