@@ -58,9 +58,10 @@ sub fails {
 # ---- programs of the tree ----------------------------------------------------------
 
 # Its own parser refuses an option that it does not know; t/tools/options.py ends it before its work.  The work of
-# demo/README.md needs torch, which takes 5 GB, and was done by hand on 2026-11-27: each command with train.py for two
-# steps (--steps 2; phases after the first with --compile 0), adapt.py for three minutes, its join, check.py, eval.py
-# --torch for two scenes, eval_texts.py for sixteen messages; but not bloom.py, which takes twelve minutes.
+# demo/README.md needs torch, which takes 5 GB, and was done by hand on 2026-11-27: train.py for two
+# steps of each of its forms (--steps 2; phases after the first with --compile 0) but that of Qwen3-VL without torchrun,
+# adapt.py for three minutes, its join, check.py, eval.py --torch for two scenes, eval_texts.py for sixteen messages; but
+# not bloom.py, which takes twelve minutes.
 sub wrong_python {
     my ($program, $words) = @_;
 
