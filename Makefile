@@ -28,7 +28,8 @@
 # make test-nginx  the tests over HTTP with another nginx, from its sources: NGINX=DIR; SUITES="http live" for more
 # make nvcc        nvcc from PyPI, in build/nvcc, if there is none
 # make deb         packages for this Debian, in build/deb; one for GPUs, too, if there is nvcc
-# make test-install  builds, installs, asks, upgrades and purges them in fresh roots of Debian 12 and 13
+# make test-install  builds, installs, asks, upgrades and purges them in fresh roots of Debian 12 and 13,
+#                    and runs their image by Debian's podman and Docker
 # make deps        installs missing Debian packages as root; else prints the command for it
 # make help        this list
 #

@@ -1,7 +1,7 @@
 # Tests each command of README.md, CONTRIBUTING.md and the pages of docs/, bench/, demo/ and t/, in blocks
 # and in sentences.  A command is run by the test that Commands::run_by() finds, or by the test of its page,
-# or by t/install with the blocks of Commands::in_a_root(), or here: make prints what it would do, a program
-# reads its options, vlm has a small model.
+# or by t/install with the blocks of Commands::in_a_root() and the commands of Commands::of_containers(), or
+# here: make prints what it would do, a program reads its options, vlm has a small model.
 
 use strict;
 use warnings;
@@ -25,26 +25,17 @@ my %WHOLE = (
     'docs/scale.md'      => 't/live/75-scale.t',
 );
 
-# No test runs these commands, and why.
-my %NOT_RUN = (
-    'MODEL=/models/MODEL MEMORY=6g docker compose -f conf/container/compose.yaml up -d' =>
-        'there is no Docker; t/97-deploy.t reads the file, and t/clients compares it with the specification',
-    'docker stop' => 'there is no Docker',
-    'podman build -t nginx-vlm -f conf/container/Containerfile .' =>
-        'there is no podman; t/install runs the lines of the file, and t/live/68-container.t its nginx.conf',
-);
-
 my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || 'build/ngx_http_vlm_module.so';
 my $built = -x dirname($module) . '/random-checkpoint' ? dirname($module) : 'build';
 my $vlm = dirname($module) . '/vlm';
 my $top = tempdir(CLEANUP => 1);
 my $dir = '.';                          # in which a page's reader is
-my (%skipped, $n);
+my $n;
 
 my %ours = map { $_ => 1 } VLM::slurp('conf/debian/control') =~ /^Package: (\S+)/mg;
-my %in_a_root = map { $_ => 1 } map { Commands::of_block($_) } Commands::in_a_root();
+my %in_a_root = map { $_ => 1 } map({ Commands::of_block($_) } Commands::in_a_root()), Commands::of_containers();
 my %in_blocks = map { $_ => 1 } map { split / && / } map { Commands::of_blocks($_) } @PAGES;
-my @whole = (grep({ !$NOT_RUN{$_} } keys %in_blocks), Commands::of_tests());
+my @whole = (keys %in_blocks, Commands::of_tests());
 
 
 # Runs a command in the directory of the page's reader; returns its output if it fails, or undef.
@@ -278,13 +269,13 @@ for my $page (@PAGES) {
         next if $page =~ m{^README|^docs/[^/]+$} && $command =~ /^S=|\bcurl .*http|\bcurl .*\$S/;   # t/clients/test_docs.py
 
         $n++;
-        $skipped{$command} = 1, next if $NOT_RUN{$command};
         is(wrong($command), undef, "$page: " . substr $command, 0, 120);
     }
 }
 
 like(Commands::code('t/install/debian.pl'), qr/\bCommands::in_a_root\(\)/, 't/install runs blocks of docs/install.md');
+like(Commands::code('t/install/containers.t'), qr/\bCommands::of_containers\(\)/, 'and those of containers');
 cmp_ok($n, '>', 120, 'the pages have commands');
-is(join("\n", grep({ !$skipped{$_} } sort keys %NOT_RUN), Targets::unseen()), '', 'the pages have what no test runs');
+is(join("\n", Targets::unseen()), '', 'the pages have what no test runs');
 
 done_testing();

@@ -5,8 +5,7 @@
 # t/install/scenario begins: this has a network of its own, with nothing but its loopback.  It runs the
 # blocks of docs/install.md for packages and systemd, from the page's text.
 #
-# conf/container/Containerfile is read, too: the builder has the files that it copies, and no others, and in a
-# third root of its Debian its lines make an image, whose server is asked.
+# The builder has the files that conf/container/Containerfile copies, and no others.
 
 use strict;
 use warnings;
@@ -15,7 +14,6 @@ use lib 't/lib';
 use Commands;
 use Cwd qw(getcwd);
 use File::Path qw(make_path);
-use JSON::PP qw(decode_json);
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
@@ -53,9 +51,9 @@ sub in_root {
 }
 
 
-# An empty Debian, from an archive that the first run makes.
-sub make_root {
-    my ($suite, $root) = @_;
+# An archive of an empty Debian, which the first run makes.
+sub make_archive {
+    my ($suite) = @_;
 
     my $archive = "build/roots/$suite.tar";
 
@@ -63,6 +61,15 @@ sub make_root {
     run('sh', '-ec', 'mmdebstrap --quiet --variant=minbase --format=tar "$1" "$2.new" && mv "$2.new" "$2"', 'sh', $suite,
         $archive)
         unless -e $archive;
+
+    return $archive;
+}
+
+
+sub make_root {
+    my ($suite, $root) = @_;
+
+    my $archive = make_archive($suite);
 
     run('rm', '-rf', '--one-file-system', $root);
     make_path($root);
@@ -74,19 +81,11 @@ sub make_root {
 }
 
 
-# The lines of each stage of conf/container/Containerfile, as [instruction, rest].
-sub stages {
-    my $text = VLM::slurp($CONTAINERFILE) =~ s/^#.*\n//mgr =~ s/\s*\\\n\s*/ /gr;
+# The files that the first stage of conf/container/Containerfile copies.
+sub copied {
+    my ($stage) = VLM::slurp($CONTAINERFILE) =~ /^(FROM .*?)^FROM /ms;
 
-    return map { [map { [/^([A-Z]+) +(.*)/] } grep { /\S/ } split /\n/] } grep { /\S/ } split /^(?=FROM )/m, $text;
-}
-
-
-# What a stage says behind an instruction, each time that it does.
-sub said {
-    my ($name, $stage) = @_;
-
-    return map { $_->[1] } grep { $_->[0] eq $name } @$stage;
+    return map { my @words = split; @words[0 .. $#words - 1] } $stage =~ /^COPY (.*)/mg;
 }
 
 
@@ -106,11 +105,8 @@ sub build {
     make_path("$root/src");
     run('find', "$root/src", '-mindepth', 1, '-not', '-path', "$root/src/build", '-not', '-path', "$root/src/build/nvcc*",
         '-delete');
-    my ($stage) = stages();
-    my @files = map { my @words = split; @words[0 .. $#words - 1] } said(COPY => $stage);
-
     run('sh', '-ec', 'root=$1; shift; tar -c --exclude=engine/build "$@" | tar -x --no-same-owner -C "$root"', 'sh',
-        "$root/src", @files);
+        "$root/src", copied());
 
     # One architecture is enough to test a package of it.
     in_root($root, 'cd /src; { make nvcc && make deb ARCHS=75; } >/src/deb.log 2>&1 || { tail -n 40 /src/deb.log; exit 1; }');
@@ -147,72 +143,6 @@ sub give_page {
     run('cp', '-r', 'conf/systemd', "$root/models/checkout/conf/");
 
     VLM::spew("$root/models/page/" . ++$n, $_) for Commands::in_a_root();
-}
-
-
-# Makes the image in a root, without a container's engine, and asks its server, which has a read-only root
-# but for the volumes and /tmp.
-sub test_image {
-    my ($suite, $root, $debs) = @_;
-
-    my ($first, $stage) = stages();
-    my ($make) = said(RUN => $stage);
-    my ($user) = said(USER => $stage);
-    my @volumes = @{ decode_json((said(VOLUME => $stage))[0]) };
-    my $entry = join ' ', map { "'$_'" } @{ decode_json((said(ENTRYPOINT => $stage))[0]) };
-    my ($signal) = map { s/^SIG//r } said(STOPSIGNAL => $stage);
-    my ($deb, $conf) = map { [split] } said(COPY => $stage);
-
-    is(join(' ', said(RUN => $first)), 'apt-get update && apt-get install -y --no-install-recommends make make deb',
-       "the image's packages come from what this test has built");
-    is($deb->[1], '/src/build/deb/*.deb', 'and are what it installs');
-
-    make_root($suite, $root);
-    make_path("$root$deb->[2]", "$root/model");
-    run('sh', '-ec', 'cp "$1"/*.deb "$2"', 'sh', $debs, "$root$deb->[2]");
-    in_root($root, $make);
-    run('cp', $conf->[0], "$root$conf->[1]");
-    is(join(' ', map { -d "$root$_" ? () : $_ } @volumes), '', 'it has its volumes');
-    is(join(' ', glob("$root$deb->[2]*"), glob("$root/var/lib/apt/lists/*")), '', 'and nothing that only the making needed');
-
-    open my $out, '-|', 'unshare', '--mount', '--pid', '--net', '--fork', '--kill-child', 'sh', '-ec', <<'_EOC_', 'sh',
-        root=$1 user=$2 entry=$3 signal=$4
-        shift 4
-
-        ip link set lo up
-        mount --bind "$root" "$root"
-        for volume; do mount --bind "$root$volume" "$root$volume"; done
-        mount --bind demo/model "$root/model"
-        mount -t tmpfs none "$root/tmp"
-        mount -t proc proc "$root/proc"
-        mount -o remount,bind,ro "$root"
-        : >"$root.log"
-        chown "$user" "$root.log"
-
-        ask() { curl -s -m 60 "http://127.0.0.1:5001$@"; }
-
-        chroot --userspec="$user" "$root" sh -c "exec $entry" >"$root.log" 2>&1 &
-        server=$!
-        end=$(($(date +%s) + 240))
-        until ask /health/ready | grep -q '"ok"'; do [ $(date +%s) -lt $end ] || exit 1; sleep 0.1; done
-
-        ask /api/upload -F file=@html/sample-1.png | sed -n 's/.*"filename": *"\([^"]*\)".*/\1/p' >"$root.picture"
-        ask /api/chat -d "{\"session_id\":\"a\",\"image\":\"$(cat "$root.picture")\",\"message\":\"How many balls are there?\"}"
-        echo
-        ask / | grep '<title>'
-        kill -"$signal" $server
-        wait $server && echo ended
-_EOC_
-        $root, $user, $entry, $signal, @volumes or die "unshare: $!\n";
-
-    my $text = do { local $/; <$out> } // '';
-    close $out;
-
-    like($text, qr/"answer": ?"2"/, "the image's server answers") or diag($text, VLM::slurp("$root.log"));
-    like($text, qr/<title>/, 'it has the page');
-    like($text, qr/^ended$/m, "$signal ends it");
-    unlike(VLM::slurp("$root.log"), qr/Permission denied|Read-only|\[(?:emerg|alert|crit|error)\]/, 'it may write what it wants to write');
-    ok((grep { -s } glob "$root$_/*"), "$_ is written") for @volumes;
 }
 
 
@@ -303,9 +233,6 @@ sub test_packages {
 
     close $tap;
     ok($ended, 'the scenario came to its end');
-
-    my ($of) = map { /:(\w+)/ } said(FROM => (stages())[1]);
-    test_image($suite, "$dir/image", "$builder/src/build/deb") if $of eq $suite;
 
     done_testing();
 }

@@ -10,7 +10,7 @@ use VLM;
 
 # A program of this tree, or another one that a reader types.
 my $PROGRAM = qr{(?:(?:t|bench|demo|conf|build|engine/build)/[\w./*-]+|bench-\w+|[\w./~]+/bin/[\w-]+|make|vlm|prove|python3?
-                 |curl|nginx|apt(?:-get)?|git|docker|systemctl|kubectl|promtool|llama-\w+|torchrun|pip|sudo|export)}x;
+                 |curl|nginx|apt(?:-get)?|git|docker|podman|systemctl|kubectl|promtool|llama-\w+|torchrun|pip|sudo|export)}x;
 my $SETTING = qr/[A-Z_]+=\S*/;
 
 # The tests that run commands word for word, and the functions in them to which these are given.
@@ -52,6 +52,14 @@ sub in_a_root {
     my @sections = map { $text =~ /^## \Q$_\E\n(.*?)(?=^## |\z)/ms } 'Packages', 'systemd';
 
     return map { s/^make .*\n//mgr } map { /^```sh\n(.*?)^```$/msg } @sections;
+}
+
+
+# Returns the commands that t/install/containers.t runs, of docs/install.md's container and of docs/scale.md's registry.
+sub of_containers {
+    my ($section) = VLM::slurp('docs/install.md') =~ /^## A container\n(.*?)^## /ms;
+
+    return (map({ of_block($_) } $section =~ /^```sh\n(.*?)^```$/msg), grep { /^podman / } of_blocks('docs/scale.md'));
 }
 
 

@@ -16,7 +16,7 @@ my %BY_HAND = (
     'fidelity' => 'transformers and torch take 5 GB; the figures of a run are in t/fidelity/expected',
     'fidelity-documents' => 'it takes the packages of fidelity, and a model of 90 MB',
     'test-arm64' => 'it takes six minutes of both cores under qemu',
-    'test-install' => 'it takes six minutes, and the network for two roots of Debian',
+    'test-install' => 'it takes a quarter of an hour, and the network for three roots of Debian and two images',
 );
 
 my (%seen, %lines);
