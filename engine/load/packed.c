@@ -183,6 +183,10 @@ vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, vlm_type_t 
         return -1;
     }
 
+    if (access(p->path, F_OK) != 0 && errno == ENOENT) {
+        return vlm_fail(err, VLM_EMODEL, "there is no %s yet", p->path);
+    }
+
     if (vlm_file_open(&p->file, p->path, 0, err) != 0) {
         return -1;
     }
