@@ -1,4 +1,5 @@
-# Runs targets of make with short settings: measurements, load, and those that only say what this machine lacks.
+# Runs targets of make, and measurements of the pages, with short settings: load, figures, and those that only say what
+# this machine lacks.
 # Figures of a busy machine are not judged.
 
 use strict;
@@ -6,6 +7,7 @@ use warnings;
 
 use lib 't/lib';
 use Cwd qw(getcwd);
+use File::Copy qw(copy);
 use File::Path qw(make_path remove_tree);
 use Test::More;
 use VLM;
@@ -53,6 +55,29 @@ $said = `make -s bench-documents BRIEF=1 2>&1`;
 is($?, 0, 'make bench-documents passes') or diag($said);
 like($said, qr/^400 chunks: load [\d.]+ ms .*, by words [\d.]+ ms .*, by words and vectors [\d.]+ ms/m, 'it has the times of a search');
 like($said, qr/^50 MB to 10 MiB: 40 documents removed, 10000000 bytes of 10 documents stay, \d+ ms$/m, 'and of a sweep');
+
+$said = `bench/reading.py --rounds 1 2>&1`;
+
+is($?, 0, 'bench/reading.py measures the reader of documents') or diag($said);
+like($said, qr/^\{"name": "document_$_", "value": \d[\d.]*, "unit": "ms"/m, "it has $_")
+    for qw(first_page page_ocr page_picture page_picture_han page_text);
+
+# In a copy of the pages that the tables stand in.
+make_path("$TOP/tree/$_") for qw(bench build docs);
+copy($_, "$TOP/tree/$_") or die "$_: $!\n" for qw(bench/README.md bench/table.py docs/speed.md);
+chmod 0755, "$TOP/tree/bench/table.py";
+
+VLM::spew("$TOP/tree/build/bench.json",
+          '[{"name": "decode_test", "value": 1234.5, "unit": "tokens/s", "limit": 2469, "share": 0.5}]');
+VLM::spew("$TOP/tree/build/compare.json",
+          '[{"name": "decode_over_llama_avx512", "value": 7.25, "unit": "x", "limit": null, "share": null}]');
+
+$said = `cd $TOP/tree && bench/table.py --write 2>&1`;
+
+is("$? $said", '0 ', 'bench/table.py --write writes tables');
+like(VLM::slurp("$TOP/tree/bench/README.md"), qr/^\| `decode_test` \| 1,23[45] \| tokens\/s \| 2,469 \| 50 % \|$/m, 'figures into bench/README.md');
+like(VLM::slurp("$TOP/tree/bench/README.md"), qr/^\| `decode_over_llama_avx512` \| 7\.25 \| x \|  \|  \|$/m, 'those of other engines, too');
+like(VLM::slurp("$TOP/tree/docs/speed.md"), qr/^\| times as fast as \| llama\.cpp, `avx512` \|\n\|---\|---:\|\n\| tokens\/s \| 7\.25 \|$/m, 'ratios into docs/speed.md');
 
 
 # ---- what is missing ---------------------------------------------------------------------

@@ -149,8 +149,8 @@ is(join(' ', @{$vlm->{ports}}), "127.0.0.1:5001:@exposed", 'the port is open on 
 is("$vlm->{build}{context}/$vlm->{build}{dockerfile}", '../../conf/container/Containerfile', 'it builds the recipe');
 ok(-e "conf/container/$vlm->{build}{context}/$vlm->{build}{dockerfile}", 'which is there');
 
-# No test runs podman or docker (t/install runs the recipe's lines); the files of docs/install.md's commands are there, and know
-# their variables.
+# t/install/containers.t runs podman and Docker, by hand; the files of docs/install.md's commands are there, and know their
+# variables.
 my $page = VLM::slurp('docs/install.md');
 my @named = $page =~ /^podman build .* -f (\S+) \.$/m;
 my ($variables, $file) = $page =~ /^((?:[A-Z]+=\S+ )+)docker compose -f (\S+) up -d$/m;

@@ -153,7 +153,12 @@ sub halt { VLM::halt(sub { !grep { !VLM::waits($_) } @_ }, @_) or die 'the threa
 # ---- worker_cpu_affinity -----------------------------------------------------------------
 
 {
-    my ($free, $bound) = map {
+    my ($wide) = VLM::slurp('docs/directives.md') =~ /`(worker_cpu_affinity 1+ 0+1;)`/;
+
+    # The page's masks are those of four processors.
+    $wide =~ s/\b1+\b/'1' x `nproc --all`/e;
+
+    my ($free, $bound, $given) = map {
         my $s = VLM->new(name => 'threads-bound', model => $model, workers => 2, main => $_, engine => '')
                 ->start->ready;
         my ($threads) = $s->health->{device} =~ /, (\d+) threads?$/;
@@ -161,13 +166,14 @@ sub halt { VLM::halt(sub { !grep { !VLM::waits($_) } @_ }, @_) or die 'the threa
 
         ok($s->stop, 'the server stops in time');
         { threads => $threads, warned => "@warned" }
-    } '', 'worker_cpu_affinity auto;';
+    } '', 'worker_cpu_affinity auto;', $wide;
 
     my $all = $free->{threads};         # 1, where this test has one processor: then nothing is lost
 
     is($free->{warned}, '', 'no warning without worker_cpu_affinity');
     is($bound->{threads}, 1, 'the engine computes on the one processor that its worker is bound to');
     is($bound->{warned}, $all > 1 ? "leaves the engine 1 of $all processors" : '', 'the error log says so');
+    is("$given->{threads} $given->{warned}", "$all ", "$wide leaves it all of them");
 }
 
 done_testing();

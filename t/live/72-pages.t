@@ -166,7 +166,7 @@ sub server {
     my ($one) = @_;
     my $text = $one->{text};
 
-    $text .= "\nlocation $PATHS { vlm_pass robobrain; }" unless $text =~ /vlm_pass/;
+    $text .= "\nlocation $PATHS { vlm_pass robobrain; }" unless $text =~ /vlm_pass/ && $text !~ /rewrite/;
     $text .= "\nlocation /health { vlm_pass robobrain; }" unless $text =~ m{location /(?:health)? \{|health\|};
 
     return "server {\nlisten 127.0.0.1:$one->{port};\n$text\n}\n";
@@ -493,6 +493,11 @@ my %ABOUT = (
 
         if ($one->{text} =~ /vlm_status/) {
             is(metric($one, 'vlm_up'), 1, 'metrics are at their path');
+        }
+
+        if ($one->{text} =~ m{rewrite \^(/\w+)}) {
+            is(get($one, "$1/api/tasks")->{code}, 200, "paths below $1 are there");
+            is(get($one, "$1/none")->{code}, 404, 'but no others');
         }
 
         if ($one->{text} =~ /root /) {
