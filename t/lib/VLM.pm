@@ -269,6 +269,14 @@ sub start {
         $pid = $self->master();
     }
 
+    return $self->started($pid);
+}
+
+
+# Takes an nginx that listens, or will soon, for this one, such as one that a command of a page has started.
+sub started {
+    my ($self, $pid) = @_;
+
     $self->{pid} = $pid;
     push @RUNNING, $self;
 
