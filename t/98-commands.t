@@ -1,7 +1,7 @@
 # Tests each command of README.md, CONTRIBUTING.md and the pages of docs/, bench/, demo/ and t/, in blocks
 # and in sentences.  A command is run by the test that Commands::run_by() finds, or by the test of its page,
 # or by t/install with the blocks of Commands::in_a_root() and the commands of Commands::of_containers(), or
-# here: make prints what it would do, a program reads its options, vlm has a small model.
+# here: make prints what it would do, a program reads its options, vlm has a small model.  %NOT_RUN has the rest.
 
 use strict;
 use warnings;
@@ -25,6 +25,31 @@ my %WHOLE = (
     'docs/scale.md'      => 't/live/75-scale.t',
 );
 
+# No test runs these as they stand, and why.
+my %NOT_RUN = (
+    'apt install nginx redis-server' => 't/live/75-scale.t has apt simulate it: the packages are here already',
+    'echo 3 > /proc/sys/vm/drop_caches' => 'it needs root, and empties the cache of the whole machine',
+    'llama-gguf-split --merge' => 'a program of llama.cpp, of which CI has neither sources nor a package',
+    'mount -o remount,rw' => 'it needs root and a disk of the reader, which became read-only',
+    'npm run dev' => 'the front end of the script that a reader replaces is not in this tree',
+    'ollama list' => "a program of Ollama, which Debian does not have; the sentence is about what it prints",
+    'ollama pull' => "a program of Ollama, which Debian does not have; the sentence says how to do without it",
+    '~/hf/bin/hf auth login' => "it asks for an account of the hub; t/clients/test_commands.py runs it with --help",
+);
+
+# Commands of sentences run here as %s, with what makes them whole and what they should print.
+my %TRIED = (
+    'chown -R' => 'mkdir -p own/er && %s $(id -un) own',
+    'chown -R www-data' => 'mkdir -p own/er && %s own',
+    'free -m' => '%s | grep -q "^Mem: *[1-9]"',
+    'kill -9' => 'sleep 600 & %s $!; wait $!; [ $? = 137 ]',
+    'openssl rand -hex 32' => '%s | grep -Exq "[0-9a-f]{64}"',
+    'ulimit -n' => "bash -c '%s'",
+    'ulimit -u' => "bash -c '%s'",
+    'ulimit -v' => "bash -c '%s'",
+    'vmstat 1' => '%s 2 | grep -q "swpd.*free"',            # twice, and not for ever
+);
+
 my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || 'build/ngx_http_vlm_module.so';
 my $built = -x dirname($module) . '/random-checkpoint' ? dirname($module) : 'build';
 my $vlm = dirname($module) . '/vlm';
@@ -35,6 +60,7 @@ my $n;
 my %ours = map { $_ => 1 } VLM::slurp('conf/debian/control') =~ /^Package: (\S+)/mg;
 my %in_a_root = map { $_ => 1 } map({ Commands::of_block($_) } Commands::in_a_root()), Commands::of_containers();
 my %in_blocks = map { $_ => 1 } map { split / && / } map { Commands::of_blocks($_) } @PAGES;
+my %in_pages = (%in_blocks, map { $_ => 1 } map { Commands::of_sentences($_) } @PAGES);
 my @whole = (keys %in_blocks, Commands::of_tests());
 
 
@@ -79,14 +105,15 @@ sub wrong_perl {
 # Words choose the tests whose names have one of them.
 sub wrong_words {
     my ($tests, $words) = @_;
-    my @names = map { s/_/ /gr } map { VLM::slurp($_) =~ /^\@test\n(?:async )?def (\w+)/mg } glob $tests;
+    my $code = join '', map { Commands::code($_) } glob $tests;
+    my @names = map { s/_/ /gr } $code =~ /^\@test\n(?:async )?def (\w+)/mg;
     my @unknown;
 
-    for my $word (grep { !/^(?:-p|WORDS\.\.\.)$/ } shellwords($words)) {
-        push @unknown, $word unless grep { index($_, $word) >= 0 } @names;
+    for my $word (grep { $_ ne 'WORDS...' } shellwords($words)) {
+        push @unknown, $word unless $word =~ /^-/ ? $code =~ /'$word' in args\b/ : grep { index($_, $word) >= 0 } @names;
     }
 
-    return @unknown ? "no test of $tests has @unknown in its name" : undef;
+    return @unknown ? "$tests has no option, and no test with a name, like @unknown" : undef;
 }
 
 
@@ -203,6 +230,15 @@ sub wrong_setting {
 }
 
 
+sub wrong_trial {
+    my ($command) = @_;
+
+    my $whole = sprintf $TRIED{$command}, $> ? $command =~ s/www-data/getpwuid $>/er : $command;
+
+    return system("cd $top && ($whole) >said 2>&1") ? "$whole: " . VLM::slurp("$top/said") : undef;
+}
+
+
 # A state that a training of the page has written.
 sub wrong_removal {
     my ($path) = @_;
@@ -232,7 +268,9 @@ my @KINDS = (
 sub wrong {
     my ($command) = @_;
 
-    return undef if $in_a_root{$command} || Commands::run_by($command);
+    return undef if $NOT_RUN{$command} || $in_a_root{$command};
+    return wrong_trial($command) if $TRIED{$command};
+    return undef if $command ne 'make' && Commands::run_by($command);       # t/another-nginx has nginx's own make
     return (grep { defined } map { wrong($_) } split / && /, $command)[0] if $command =~ / && /;
 
     my ($settings, $rest) = $command =~ /^((?:[A-Z_]+=\S+ )*)(.*)$/;
@@ -264,10 +302,12 @@ for my $page (@PAGES) {
 
     is(join("\n", Commands::without_a_fence($page)), '', "$page: commands are in blocks with a fence");
 
-    for my $command (@blocks, @sentences) {
-        next if $command =~ /^vlm_engine "|^(?:ok|warn|stop): |^\{/;        # what a program says
-        next if $page =~ m{^README|^docs/[^/]+$} && $command =~ /^S=|\bcurl .*http|\bcurl .*\$S/;   # t/clients/test_docs.py
+    is(join("\n", Commands::unread($page, $WHOLE{$page})), '', "$page: and in those that tests read");
 
+    @blocks = grep { !/^vlm_engine "|^(?:ok|warn|stop): |^\{/ } @blocks;     # what a program says
+    @blocks = grep { !/^S=|\bcurl .*http|\bcurl .*\$S/ } @blocks if $page =~ m{^README|^docs/[^/]+$};    # t/clients/test_docs.py
+
+    for my $command (@blocks, @sentences) {
         $n++;
         is(wrong($command), undef, "$page: " . substr $command, 0, 120);
     }
@@ -276,6 +316,6 @@ for my $page (@PAGES) {
 like(Commands::code('t/install/debian.pl'), qr/\bCommands::in_a_root\(\)/, 't/install runs blocks of docs/install.md');
 like(Commands::code('t/install/containers.t'), qr/\bCommands::of_containers\(\)/, 'and those of containers');
 cmp_ok($n, '>', 120, 'the pages have commands');
-is(join("\n", Targets::unseen()), '', 'the pages have what no test runs');
+is(join("\n", Targets::unseen(), grep { !$in_pages{$_} } sort keys %NOT_RUN, keys %TRIED), '', 'the pages have what no test runs');
 
 done_testing();

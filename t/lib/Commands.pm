@@ -8,10 +8,14 @@ use warnings;
 
 use VLM;
 
-# A program of this tree, or another one that a reader types.
+# A program of this tree, or another one that a reader types and that a machine of tests may lack.
 my $PROGRAM = qr{(?:(?:t|bench|demo|conf|build|engine/build)/[\w./*-]+|bench-\w+|[\w./~]+/bin/[\w-]+|make|vlm|prove|python3?
-                 |curl|nginx|apt(?:-get)?|git|docker|podman|systemctl|kubectl|promtool|llama-\w+|torchrun|pip|sudo|export)}x;
+                 |curl|nginx|apt(?:-get)?|git|docker|podman|systemctl|kubectl|promtool|llama-[\w-]+|torchrun|pip|sudo|export
+                 |free|hf|npm|nvidia-smi|ollama|openssl|ulimit|vmstat)}x;
 my $SETTING = qr/[A-Z_]+=\S*/;
+
+# Names of programs that begin messages of the server, and a directive, between backticks.
+my %NO_COMMAND = map { $_ => 1 } qw(more split timeout);
 
 # The tests that run commands word for word, and the functions in them to which these are given.
 my @TESTS = (glob('t/96-*.t t/install/* t/targets/*.t'), 't/another-nginx', 't/clients/test_commands.py', 't/live/76-scale-load.t');
@@ -63,13 +67,25 @@ sub of_containers {
 }
 
 
+# Whether a text is a command: make, or words whose first one is a program.  Those of requests are in capitals.
+sub is_command {
+    my ($text) = @_;
+
+    return 1 if $text =~ /^(?:$SETTING )*(?:$PROGRAM |make$)/;
+
+    my ($name) = $text =~ /^(?:$SETTING )*([a-z][\w.-]*) / or return 0;
+
+    return !$NO_COMMAND{$name} && scalar grep { -f "$_/$name" && -x _ } split(/:/, $ENV{PATH}), '/usr/sbin', '/sbin';
+}
+
+
 # Returns the commands of a page's sentences.  The name of a program alone is none, but for make.
 sub of_sentences {
     my ($page) = @_;
     my $text = VLM::slurp($page) =~ s/^```.*?^```$//msgr;
     my @quoted = map { s/\s+/ /gr } $text =~ /(?<!`)`([^`]+)`/g;
 
-    return grep { /^(?:$SETTING )*(?:$PROGRAM |make$)/ } @quoted;
+    return grep { is_command($_) } @quoted;
 }
 
 
@@ -78,6 +94,24 @@ sub without_a_fence {
     my ($page) = @_;
 
     return VLM::slurp($page) =~ s/^```.*?^```$//msgr =~ /^ {4}((?:$SETTING )*$PROGRAM(?: .*)?)$/mg;
+}
+
+
+# Returns the lines of a page's blocks that have commands which no test reads: of shells by another name than sh, of
+# Python without a client, for which t/clients/test_docs.py looks, and without a language on a page whose test looks for sh.
+sub unread {
+    my ($page, $only_sh) = @_;
+    my @fences = VLM::slurp($page) =~ /^```(\w*)\n(.*?)^```$/msg;
+    my @found;
+
+    while (my ($language, $block) = splice @fences, 0, 2) {
+        my $client = $page =~ m{^README|^docs/[^/]+$} && !$only_sh && $block =~ /^(?:import|from) (?:openai|ollama|langchain)/m;
+
+        push @found, "a block of $language" unless $language =~ /^(?:json|nginx|sh|yaml|)$/ || ($language eq 'python' && $client);
+        push @found, grep { is_command($_) } of_block($block) if $language eq '' && $only_sh;
+    }
+
+    return @found;
 }
 
 
@@ -104,12 +138,12 @@ sub of_tests {
 
 
 # Whether a command is a part of one of these, which may have more words before an option and at the end.
-# Capitals are any word.
+# Capitals are any word; a program of a virtual environment may stand without its directory.
 sub is_part {
     my ($command, @whole) = @_;
     my $words = join ' ', map { (/^-/ ? '(?:\S+ )*' : '') . (quotemeta =~ s/[A-Z]{2,}/\\S+/gr) } split ' ', $command;
 
-    return scalar grep { /^$words(?: |$)/ } @whole;
+    return scalar grep { m{^(?:\S+/bin/)?$words(?: |$)} } @whole;
 }
 
 

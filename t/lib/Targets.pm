@@ -27,6 +27,9 @@ $target{$_} = 1 for map { split } VLM::slurp('Makefile') =~ /^\.PHONY: ((?:.*\\\
 
 my %ci = targets_of_ci();
 
+# Make without a target makes these.
+my ($all) = VLM::slurp('Makefile') =~ /^all: (.*)/m;
+
 
 # Returns the targets that .ci/run makes: those that it names, what they depend on, and what their
 # commands make in turn.
@@ -105,6 +108,8 @@ sub wrong {
     my ($text, $wrong) = @_;
     my @words = shellwords($text);
     my @targets = grep { !/=/ } @words;
+
+    @targets = split ' ', $all unless @targets;
 
     return (grep { defined } map({ wrong_target($_, $wrong) } @targets), map { wrong_variable($_, @targets) } grep { /=/ } @words)[0];
 }
