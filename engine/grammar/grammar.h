@@ -99,6 +99,7 @@ struct vlm_node_s {
     vlm_node_t       *rest;            /* further items or members; NULL: none */
     const vlm_dfa_t  *dfa;             /* of a pattern: its quotes are part of it */
     const uint8_t    *need_of;         /* [n_states] of a rule: "need" of the rest of it */
+    uint8_t           begins[32];      /* of a rule: a bit for each byte that it may begin with */
     char              first;           /* of it: '"' a string, '0' a number, '\0' a text as it is */
     double            from, to;        /* of such a number: it lies within these, both included */
 };

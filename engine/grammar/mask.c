@@ -8,8 +8,11 @@
 #include "grammar/mask.h"
 
 #include "grammar/dfa.h"
+#include "grammar/walk.h"
 
 #include <string.h>
+
+#define CHEAP  8                       /* such parts of the work are as one step of a thread */
 
 
 static void
@@ -24,8 +27,10 @@ set_all(const vlm_trie_t *t, uint32_t n_words, uint32_t *allowed)
 
 
 static void
-set(const vlm_trie_t *t, uint32_t first, uint32_t end, uint32_t *allowed)
+set(vlm_walk_t *w, const vlm_trie_t *t, uint32_t first, uint32_t end, uint32_t *allowed)
 {
+    vlm_walk_count(w, (end - first) / CHEAP);
+
     for ( /* void */ ; first < end; first++) {
         allowed[t->id[first] / 32] |= 1u << (t->id[first] % 32);
     }
@@ -38,7 +43,7 @@ walk(const vlm_trie_t *t, int plain, vlm_walk_t *w, uint32_t n_after, uint32_t *
     uint32_t            i, d;
     const vlm_piece_t  *node;
 
-    for (i = 0; i < t->n; ) {
+    for (i = 0; i < t->n && !w->spent; ) {
         node = &t->node[i];
         d = node->depth;
 
@@ -48,7 +53,7 @@ walk(const vlm_trie_t *t, int plain, vlm_walk_t *w, uint32_t n_after, uint32_t *
         }
 
         if (plain && vlm_walk_roomy(w, d, node->odd, n_after)) {
-            set(t, node->first, t->node[node->skip].first, allowed);
+            set(w, t, node->first, t->node[node->skip].first, allowed);
             i = node->skip;
             continue;
         }
@@ -59,7 +64,7 @@ walk(const vlm_trie_t *t, int plain, vlm_walk_t *w, uint32_t n_after, uint32_t *
         }
 
         if (node->first < node[1].first && vlm_walk_fits(w, d, n_after)) {
-            set(t, node->first, node[1].first, allowed);
+            set(w, t, node->first, node[1].first, allowed);
         }
 
         i++;
@@ -69,9 +74,11 @@ walk(const vlm_trie_t *t, int plain, vlm_walk_t *w, uint32_t n_after, uint32_t *
 
 /* Plain tokens within a string, by their number of characters. */
 static void
-by_length(const vlm_trie_t *t, const vlm_string_t *s, uint32_t n_after, uint32_t *allowed)
+by_length(vlm_walk_t *w, const vlm_trie_t *t, const vlm_string_t *s, uint32_t n_after, uint32_t *allowed)
 {
     uint32_t  i, chars, fewer;
+
+    vlm_walk_count(w, t->n_ids / CHEAP);
 
     for (i = 0; i < t->n_ids; i++) {
         chars = t->chars[i];
@@ -86,16 +93,18 @@ by_length(const vlm_trie_t *t, const vlm_string_t *s, uint32_t n_after, uint32_t
 
 /* Plain tokens within a pattern: its states alone are followed. */
 static void
-by_pattern(const vlm_trie_t *t, const vlm_pattern_t *p, uint32_t n_after, uint32_t *allowed)
+by_pattern(vlm_walk_t *w, const vlm_trie_t *t, const vlm_pattern_t *p, uint32_t n_after,
+           uint32_t *allowed)
 {
-    uint32_t            i, to, state[VLM_PIECE_BYTES + 1];
+    uint32_t            i, n, to, state[VLM_PIECE_BYTES + 1];
     const vlm_piece_t  *node;
 
     if (p->tail > n_after) {
         return;
     }
 
-    for (state[0] = p->state, i = 0; i < t->n; ) {
+    for (state[0] = p->state, n = i = 0; i < t->n && !w->spent; n++) {
+        vlm_walk_count(w, n % CHEAP == 0);
         node = &t->node[i];
         to = vlm_dfa_next(p->dfa, state[node->depth - 1], node->byte);
 
@@ -105,7 +114,7 @@ by_pattern(const vlm_trie_t *t, const vlm_pattern_t *p, uint32_t n_after, uint32
         }
 
         if (p->dfa->all[to] && !node->odd && p->dfa->far <= n_after - p->tail) {
-            set(t, node->first, t->node[node->skip].first, allowed);
+            set(w, t, node->first, t->node[node->skip].first, allowed);
             i = node->skip;
             continue;
         }
@@ -113,7 +122,7 @@ by_pattern(const vlm_trie_t *t, const vlm_pattern_t *p, uint32_t n_after, uint32
         state[node->depth] = to;
 
         if (node->first < node[1].first && p->dfa->left[to] <= n_after - p->tail) {
-            set(t, node->first, node[1].first, allowed);
+            set(w, t, node->first, node[1].first, allowed);
         }
 
         i++;
@@ -139,14 +148,14 @@ plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_aft
 
     for (i = 0; i < n; i++) {
         if (string[i].most > 0 && string[i].left - string[i].least <= n_after) {
-            by_length(t, &string[i], n_after, allowed);
+            by_length(w, t, &string[i], n_after, allowed);
         }
     }
 
     n_patterns = vlm_walk_patterns(w, pattern);
 
     for (i = 0; i < n_patterns; i++) {
-        by_pattern(t, &pattern[i], n_after, allowed);
+        by_pattern(w, t, &pattern[i], n_after, allowed);
     }
 
     if (!vlm_walk_hopeless(w, 0, n_after)) {
@@ -159,7 +168,7 @@ plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_aft
 }
 
 
-void
+int
 vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
          uint32_t *allowed)
 {
@@ -180,6 +189,8 @@ vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_
     for (i = 0; i < p->n_eos && vlm_match_may_end(m); i++) {
         allowed[p->eos[i] / 32] |= 1u << (p->eos[i] % 32);
     }
+
+    return w->spent ? -1 : 0;
 }
 
 

@@ -5,12 +5,16 @@
 
 #include "grammar/match.h"
 
+#define VLM_MASK_QUICK  (1u << 16)     /* steps of most masks, and many more: below a millisecond */
+#define VLM_MASK_MOST   (1u << 24)     /* of any: some tenths of a second */
+
 /*
  * Sets a bit for each id, in [p->n_words] words: the token may come after m, and the answer can
  * then be completed with n_after more tokens.  At least one bit is set if m can be completed with
- * n_after + 1.  Where m may be whole, the ids that end an answer are set, too.
+ * n_after + 1.  Where m may be whole, the ids that end an answer are set, too.  -1: the walk is
+ * spent, and bits are missing.
  */
-void vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
+int vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
               uint32_t *allowed);
 
 /* 1: the text of one token may come so. */

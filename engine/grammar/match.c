@@ -8,12 +8,21 @@
 
 #define add      vlm_cost_add
 #define ESCAPED  5                     /* tokens that the rest of an escape or a character takes */
+#define LOOK     4096                  /* steps between two looks at quit: some 0.1 ms */
 
 
 vlm_walk_t *
 vlm_walk_open(void)
 {
-    return calloc(1, sizeof(vlm_walk_t));
+    vlm_walk_t  *w;
+
+    w = calloc(1, sizeof(*w));
+
+    if (w != NULL) {
+        vlm_walk_allow(w, UINT64_MAX - 1, NULL);
+    }
+
+    return w;
 }
 
 
@@ -97,6 +106,101 @@ vlm_match_may_end(const vlm_match_t *m)
 }
 
 
+void
+vlm_walk_allow(vlm_walk_t *w, uint64_t most, const atomic_int *quit)
+{
+    w->work = 0;
+    w->most = most;
+    w->quit = quit;
+    w->spent = 0;
+    vlm_walk_look(w);
+}
+
+
+int
+vlm_walk_spent(const vlm_walk_t *w)
+{
+    return w->spent;
+}
+
+
+uint64_t
+vlm_walk_work(const vlm_walk_t *w)
+{
+    return w->work;
+}
+
+
+void
+vlm_walk_look(vlm_walk_t *w)
+{
+    w->spent |= w->work > w->most || (w->quit != NULL && atomic_load(w->quit));
+    w->look = w->work + LOOK < w->most + 1 ? w->work + LOOK : w->most + 1;
+}
+
+
+/* ---- cells --------------------------------------------------------------- */
+
+
+static uint32_t
+hash_cell(const vlm_cell_t *c)
+{
+    uint64_t  h;
+
+    h = (uintptr_t) c->container ^ (uint64_t) c->index << 20 ^ (uint64_t) c->cell << 40;
+
+    return (uint32_t) (h * VLM_HASH >> 32) % VLM_WALK_BUCKETS;
+}
+
+
+static void
+add_cell(vlm_walk_t *w, const vlm_cell_t *c, uint32_t hash)
+{
+    w->cell[w->cells] = *c;
+    w->before[w->cells] = w->bucket[hash];
+    w->bucket[hash] = (uint16_t) w->cells++;
+}
+
+
+uint16_t
+vlm_walk_cell(vlm_walk_t *w, const vlm_cell_t *c)
+{
+    uint16_t        i;
+    const uint32_t  hash = hash_cell(c);
+
+    for (i = w->bucket[hash]; i != VLM_NO_CELL; i = w->before[i]) {
+        if (w->cell[i].container == c->container && w->cell[i].below == c->below
+            && w->cell[i].index == c->index && w->cell[i].cell == c->cell)
+        {
+            return i;
+        }
+    }
+
+    if (w->cells == VLM_WALK_CELLS) {
+        w->spent = 1;
+        return VLM_NO_CELL;
+    }
+
+    add_cell(w, c, hash);
+
+    return (uint16_t) (w->cells - 1);
+}
+
+
+/* The last cell is the first of its hash. */
+void
+vlm_walk_forget(vlm_walk_t *w, uint32_t cells)
+{
+    while (w->cells > cells) {
+        w->cells--;
+        w->bucket[hash_cell(&w->cell[w->cells])] = w->before[w->cells];
+    }
+}
+
+
+/* ---- states -------------------------------------------------------------- */
+
+
 /* The thread with the shortest end is kept, whatever the bytes of a token do. */
 void
 vlm_walk_begin(vlm_walk_t *w, const vlm_match_t *m)
@@ -104,7 +208,11 @@ vlm_walk_begin(vlm_walk_t *w, const vlm_match_t *m)
     uint32_t  i, n, best, least;
 
     memcpy(w->thread, m->thread, m->n_threads * sizeof(*m->thread));
-    memcpy(w->cell, m->cell, m->n_cells * sizeof(*m->cell));
+    memset(w->bucket, 0xff, sizeof(w->bucket));    /* VLM_NO_CELL */
+
+    for (w->cells = 0; w->cells < m->n_cells; ) {
+        add_cell(w, &m->cell[w->cells], hash_cell(&m->cell[w->cells]));
+    }
 
     w->blanks = m->g->blanks;
     w->n_threads[0] = m->n_threads;
@@ -140,16 +248,18 @@ vlm_walk_byte(vlm_walk_t *w, uint32_t d, uint8_t byte)
     from = state(w, d);
     w->to = (vlm_thread_t *) state(w, d + 1);
     w->n = 0;
-    w->cells = w->n_cells[d];
+    w->stamp++;
+    vlm_walk_forget(w, w->n_cells[d]);
+    vlm_walk_count(w, w->n_threads[d]);
 
-    for (i = 0; i < w->n_threads[d]; i++) {
+    for (i = 0; i < w->n_threads[d] && !w->spent; i++) {
         vlm_thread_step(w, &from[i], byte);
     }
 
     w->n_threads[d + 1] = w->n;
     w->n_cells[d + 1] = w->cells;
 
-    return w->n > 0;
+    return w->n > 0 && !w->spent;
 }
 
 

@@ -57,12 +57,20 @@ void vlm_walk_close(vlm_walk_t *w);    /* takes NULL */
 
 /* g lives as long as m. */
 void vlm_match_start(vlm_match_t *m, const vlm_grammar_t *g);
-/* Reads the bytes of a token.  -1: they cannot come next, and m is unchanged. */
+/* Reads the bytes of a token.  -1: they cannot come next, or w is spent; m is unchanged. */
 int vlm_match_read(vlm_match_t *m, vlm_walk_t *w, const char *bytes, size_t n);
 
 uint32_t vlm_match_left(const vlm_match_t *m);     /* tokens of the shortest end */
 int vlm_match_done(const vlm_match_t *m);          /* 1: nothing may follow */
 int vlm_match_may_end(const vlm_match_t *m);       /* 1: it is whole, but something may follow */
+
+/*
+ * Bounds the work from now on: so many steps, of one thread by one byte, and no more once *quit is
+ * set (NULL: never is).  A walk that is spent reads no more bytes: what it says is not all.
+ */
+void vlm_walk_allow(vlm_walk_t *w, uint64_t most, const atomic_int *quit);
+int vlm_walk_spent(const vlm_walk_t *w);
+uint64_t vlm_walk_work(const vlm_walk_t *w);       /* steps since then */
 
 /* Begins at m. */
 void vlm_walk_begin(vlm_walk_t *w, const vlm_match_t *m);

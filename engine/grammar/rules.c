@@ -26,6 +26,14 @@ typedef struct {
 } rules_t;
 
 
+/* 1: the byte is no rule's code. */
+static int
+is_text(uint32_t c)
+{
+    return c < 0xc0 || (c > 0xc1 && c < 0xf5);
+}
+
+
 /* ---- costs ---------------------------------------------------------------- */
 
 
@@ -235,6 +243,36 @@ set_far(vlm_dfa_t *d)
 }
 
 
+/*
+ * Sets the bytes that a rule may begin with, those of rules that begin it among them.  No rule
+ * begins with itself, so as many rounds as there are rules are enough.
+ */
+static void
+set_begins(const rules_t *r, vlm_node_t **node)
+{
+    uint32_t          i, j, k, c, round;
+    const vlm_dfa_t  *d;
+
+    for (round = 0; round < r->n; round++) {
+        for (i = 0; i < r->n; i++) {
+            d = node[i]->dfa;
+
+            for (c = 0; c < 256; c++) {
+                if (is_text(c) && vlm_dfa_next(d, 0, c) != VLM_DFA_NONE) {
+                    node[i]->begins[c / 8] |= 1u << (c % 8);
+                }
+            }
+
+            for (j = 0; j < r->n; j++) {
+                for (k = 0; k < 32 && vlm_dfa_next(d, 0, vlm_rule_code(j)) != VLM_DFA_NONE; k++) {
+                    node[i]->begins[k] |= node[j]->begins[k];
+                }
+            }
+        }
+    }
+}
+
+
 static int
 make_nodes(rules_t *r)
 {
@@ -267,7 +305,13 @@ make_nodes(rules_t *r)
         node[i]->need = r->cost[i].enter_need;
     }
 
-    return node == NULL ? -1 : vlm_grammar_end(r->k, node[0]);
+    if (node == NULL) {
+        return -1;
+    }
+
+    set_begins(r, node);
+
+    return vlm_grammar_end(r->k, node[0]);
 }
 
 
@@ -369,70 +413,93 @@ put(vlm_walk_t *w, vlm_thread_t *t)
 }
 
 
-static int step(vlm_walk_t *w, const vlm_thread_t *from, uint8_t c, int begins);
+/*
+ * 1: the byte was read at this place already, which another reading of the answer had come to.  Of
+ * two places with one number the later is noted, so that some work may be done twice.
+ */
+static int
+is_visited(vlm_walk_t *w, const vlm_thread_t *t, int begins)
+{
+    uint64_t       h;
+    vlm_visit_t   *v;
+    const uint8_t  how = (uint8_t) (begins | t->kept << 1);
+
+    h = ((uintptr_t) t->node ^ (uint64_t) t->count << 20 ^ (uint64_t) t->cell << 40 ^ how)
+        * VLM_HASH;
+    v = &w->visit[(h >> 40) % VLM_WALK_VISITS];
+
+    if (v->stamp == w->stamp && v->node == t->node && v->state == t->count && v->cell == t->cell
+        && v->how == how)
+    {
+        return 1;
+    }
+
+    *v = (vlm_visit_t) { .node = t->node, .state = t->count, .stamp = w->stamp, .cell = t->cell,
+                         .how = how };
+
+    return 0;
+}
+
+
+static void step(vlm_walk_t *w, const vlm_thread_t *from, uint8_t c, int begins);
 
 
 /* A byte of a rule that is read from a state to another. */
-static int
+static void
 step_rule(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *rule, uint32_t to, uint8_t c)
 {
-    int                last, rc;
-    vlm_cell_t        *cell;
+    int                last;
+    vlm_cell_t         cell;
     vlm_thread_t       t = *from;
-    const uint32_t     cells = w->cells;
     const vlm_node_t  *n = from->node;
 
     last = is_last(n->dfa, to);
 
     if ((uint32_t) t.depth + rule->need + !last > VLM_GRAMMAR_DEPTH
-        || (uint32_t) t.depth + n->need_of[to] > VLM_GRAMMAR_DEPTH || w->cells == VLM_WALK_CELLS)
+        || (uint32_t) t.depth + n->need_of[to] > VLM_GRAMMAR_DEPTH)
     {
-        return 0;
+        return;
     }
 
     if (!last) {
-        cell = &w->cell[w->cells];
-        cell->container = n;
-        cell->index = to;
-        cell->below = t.below;
-        cell->cell = t.cell;
-        t.cell = (uint16_t) w->cells++;
+        cell = (vlm_cell_t) { .container = n, .index = to, .below = t.below, .cell = t.cell };
+        t.cell = vlm_walk_cell(w, &cell);
         t.below = vlm_cost_add(t.below, n->dfa->left[to]);
         t.depth++;
     }
 
     t.node = rule;
     t.count = 0;
-    rc = step(w, &t, c, 1);
-    w->cells = rc ? w->cells : cells;
-
-    return rc;
+    step(w, &t, c, 1);
 }
 
 
-/* 1: some thread was added. */
-static int
+static void
 step(vlm_walk_t *w, const vlm_thread_t *from, uint8_t c, int begins)
 {
-    int                rc;
     uint32_t           i, to;
     vlm_thread_t       t = *from;
     const vlm_node_t  *n = from->node;
     const vlm_cell_t  *cell;
 
-    rc = 0;
+    vlm_walk_count(w, 1);
+
+    if (w->spent || is_visited(w, from, begins)) {
+        return;
+    }
+
     to = vlm_dfa_next(n->dfa, t.count, c);
 
     if (to != VLM_DFA_NONE && t.depth + n->need_of[to] <= VLM_GRAMMAR_DEPTH) {
         t.count = to;
-        rc = put(w, &t);
+        (void) put(w, &t);
     }
 
     for (i = 0; i < n->n; i++) {
         to = vlm_dfa_next(n->dfa, from->count, vlm_rule_code(i));
 
-        if (to != VLM_DFA_NONE) {
-            rc |= step_rule(w, from, n->part[i], to, c);
+        if (to != VLM_DFA_NONE && n->part[i]->begins[c / 8] >> (c % 8) & 1) {
+            step_rule(w, from, n->part[i], to, c);
         }
     }
 
@@ -446,10 +513,8 @@ step(vlm_walk_t *w, const vlm_thread_t *from, uint8_t c, int begins)
         t.below = cell->below;
         t.cell = cell->cell;
         t.depth--;
-        rc |= step(w, &t, c, 0);
+        step(w, &t, c, 0);
     }
-
-    return rc;
 }
 
 
@@ -458,9 +523,9 @@ vlm_rules_step(vlm_walk_t *w, const vlm_thread_t *from, uint8_t c, int begins)
 {
     vlm_thread_t  t = *from;
 
-    if (c < 0xc0 || (c > 0xc1 && c < 0xf5)) {
+    if (is_text(c)) {
         t.at = IN_RULE;
         t.run = 0;
-        (void) step(w, &t, c, begins);
+        step(w, &t, c, begins);
     }
 }

@@ -11,51 +11,49 @@
 
 
 static int
-same_cell(const vlm_walk_t *w, uint16_t a, uint16_t b)
-{
-    const vlm_cell_t  *x, *y;
-
-    if (a == b || a == VLM_NO_CELL || b == VLM_NO_CELL) {
-        return a == b;
-    }
-
-    x = &w->cell[a];
-    y = &w->cell[b];
-
-    return x->container == y->container && x->below == y->below && x->index == y->index
-           && x->cell == y->cell;
-}
-
-
-static int
-same(const vlm_walk_t *w, const vlm_thread_t *a, const vlm_thread_t *b)
+same(const vlm_thread_t *a, const vlm_thread_t *b)
 {
     return a->container == b->container && a->node == b->node && a->trie == b->trie
            && a->below == b->below && a->index == b->index && a->count == b->count
            && a->at == b->at && a->run == b->run && a->rest == b->rest && a->depth == b->depth
-           && a->key == b->key && same_cell(w, a->cell, b->cell);
+           && a->key == b->key && a->cell == b->cell;
+}
+
+
+static uint32_t
+hash_thread(const vlm_thread_t *t)
+{
+    uint64_t  h;
+
+    h = (uintptr_t) t->node ^ (uintptr_t) t->trie * 3 ^ (uintptr_t) t->container * 5;
+    h = (h ^ t->count ^ (uint64_t) t->index << 20 ^ (uint64_t) t->cell << 40) * VLM_HASH;
+
+    return (uint32_t) (h >> 32) ^ t->at ^ (uint32_t) t->run << 8 ^ (uint32_t) t->key << 16;
 }
 
 
 int
 vlm_thread_put(vlm_walk_t *w, const vlm_thread_t *t)
 {
-    uint32_t  i, worst;
+    uint32_t        i, worst;
+    const uint32_t  hash = hash_thread(t);
 
     for (i = 0; i < w->n; i++) {
-        if (same(w, &w->to[i], t)) {
+        if (w->hash[i] == hash && same(&w->to[i], t)) {
             w->to[i].kept |= t->kept;
             return 0;
         }
     }
 
     if (w->n < VLM_GRAMMAR_CHOICES) {
+        w->hash[w->n] = hash;
         w->to[w->n++] = *t;
         return 1;
     }
 
     for (i = w->n; t->kept && i-- > 0; ) {
         if (!w->to[i].kept) {
+            w->hash[i] = hash;
             w->to[i] = *t;
             return 1;
         }
@@ -68,6 +66,7 @@ vlm_thread_put(vlm_walk_t *w, const vlm_thread_t *t)
     }
 
     if (t->kept && t->at == IN_RULE && vlm_thread_left(&w->to[worst]) > vlm_thread_left(t)) {
+        w->hash[worst] = hash;
         w->to[worst] = *t;
         return 1;
     }
@@ -140,20 +139,11 @@ go_colon(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *value, uint3
 static void
 open_bracket(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *node)
 {
-    vlm_cell_t    *c;
-    vlm_thread_t   t = *from;
+    vlm_thread_t      t = *from;
+    const vlm_cell_t  c = { .container = t.container, .below = t.below, .index = t.index,
+                            .cell = t.cell };
 
-    if (w->cells == VLM_WALK_CELLS) {
-        return;                        /* cannot be: there is a cell for each thread and byte */
-    }
-
-    c = &w->cell[w->cells];
-    c->container = t.container;
-    c->below = t.below;
-    c->index = t.index;
-    c->cell = t.cell;
-
-    t.cell = (uint16_t) w->cells++;
+    t.cell = vlm_walk_cell(w, &c);
     t.below = vlm_thread_tail(from);
     t.container = node;
     t.index = 0;
@@ -161,8 +151,8 @@ open_bracket(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *node)
     t.run = 0;
     t.at = node->kind == VLM_NODE_OBJECT ? FIRST_KEY : FIRST_ITEM;
 
-    if (!put(w, &t)) {
-        w->cells--;
+    if (t.cell != VLM_NO_CELL) {
+        (void) put(w, &t);
     }
 }
 
