@@ -101,7 +101,7 @@ has_choice(vlm_walk_t *w)
         n += !is_blank(c) && vlm_walk_byte(w, 0, c);
     }
 
-    return n == 2;
+    return n == 2 || vlm_walk_spent(w);
 }
 
 
@@ -163,6 +163,11 @@ vlm_forced_text(vlm_forced_t *f, const vlm_match_t *m, vlm_walk_t *w, const vlm_
 
     for ( ;; f->n++) {
         n = find_next(f, w, f->n);
+
+        if (vlm_walk_spent(w)) {
+            memset(f->next, 1, sizeof(f->next));   /* what may follow is not known */
+            return;
+        }
 
         if (vlm_walk_may_end(w, f->n)) {
             f->whole = n == 0;

@@ -41,8 +41,8 @@ typedef struct {
 } vlm_forced_t;
 
 /*
- * Finds the text that has to follow m, as far as there is room for it.  State d of w is then that
- * after d bytes of it, up to n.
+ * Finds the text that has to follow m, as far as there is room for it and w is not spent.  State d
+ * of w is then that after d bytes of it, up to n.
  */
 void vlm_forced_text(vlm_forced_t *f, const vlm_match_t *m, vlm_walk_t *w, const vlm_blanks_t *b);
 

@@ -16,9 +16,10 @@ vlm_walk_open(void)
 {
     vlm_walk_t  *w;
 
-    w = calloc(1, sizeof(*w));
+    w = malloc(sizeof(*w));
 
     if (w != NULL) {
+        memset(w, 0, sizeof(*w));      /* now, and not by the first use of each page */
         vlm_walk_allow(w, UINT64_MAX - 1, NULL);
     }
 

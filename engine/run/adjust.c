@@ -31,9 +31,8 @@ vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokenizer_t *t,
     a->pieces = pieces;
     a->walk = vlm_walk_open();
     a->row = malloc(vlm_mul(n_ids, sizeof(float)));
-    a->allowed = malloc(vlm_mul(((uint64_t) n_ids + 31) / 32, sizeof(uint32_t)));
 
-    if (a->row == NULL || a->allowed == NULL || a->walk == NULL) {
+    if (a->row == NULL || a->walk == NULL) {
         vlm_adjust_close(a);
         return vlm_fail(err, VLM_EMEMORY, "no memory for a row of %u logits", n_ids);
     }
@@ -53,7 +52,6 @@ void
 vlm_adjust_close(vlm_adjust_t *a)
 {
     free(a->row);
-    free(a->allowed);
     vlm_walk_close(a->walk);
     vlm_encoder_close(a->encoder);
     memset(a, 0, sizeof(*a));
@@ -271,11 +269,9 @@ hold_to_grammar(const vlm_adjust_t *a, const vlm_job_t *j)
 {
     uint32_t  i, bits;
 
-    vlm_hold_mask(a, j);
-
     for (i = 0, bits = 0; i < a->n_ids; i++, bits >>= 1) {
         if (i % 32 == 0) {
-            bits = a->allowed[i / 32];
+            bits = j->allowed[i / 32];
         }
 
         if ((bits & 1) == 0) {
@@ -303,7 +299,8 @@ count(vlm_job_t *j, uint32_t id)
 
 
 int
-vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
+vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id,
+                  vlm_err_t *err)
 {
     if (j->counts != NULL) {
         count(j, id);
@@ -313,5 +310,5 @@ vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t,
         j->picked[j->n_picked++] = id;
     }
 
-    return vlm_hold_read(a, j, t, id);
+    return vlm_hold_read(a, j, t, id, err);
 }

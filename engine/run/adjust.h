@@ -17,7 +17,6 @@
 typedef struct {                       /* the engine thread's, for one row at a time */
     uint32_t                  n_ids;   /* that can be picked */
     float                    *row;     /* [n_ids] */
-    uint32_t                 *allowed; /* [(n_ids + 31) / 32] bit per id */
     const vlm_tokens_t       *pieces;
     vlm_walk_t               *walk;
     const vlm_tokenizer_t    *tokenizer;
@@ -45,10 +44,12 @@ float *vlm_adjust_raw(const vlm_adjust_t *a, const vlm_job_t *j);
 
 /*
  * Adjusts that copy.  A row with values that are not numbers is left as it is: the pick reports it.
+ * The mask of a job that is held to a grammar is there (hold.h).
  */
 vlm_adjusted_t vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j);
 
-/* Notes an id that has become part of the answer.  -1: the grammar cannot go on with it. */
-int vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id);
+/* Notes an id that has become part of the answer.  -1 with err: as vlm_hold_read(). */
+int vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id,
+                      vlm_err_t *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "grammar/grammar.h"
-#include "run/adjust.h"
+#include "run/hold.h"
 #include "text/sample.h"
 
 #define N_IDS  302                     /* of the sample vocabulary */
@@ -21,6 +21,7 @@ static vlm_tokenizer_t    *tokenizer;
 static vlm_tokens_t       *pieces;
 static vlm_grammar_t      *object;
 static vlm_match_t         match;
+static uint32_t            allowed[(N_IDS + 31) / 32];
 static vlm_adjust_t        a;
 static float               row[N_IDS], raw[N_IDS];
 static vlm_token_t         tokens[ROOM];
@@ -100,6 +101,7 @@ hold_to_object(vlm_job_t *j)
 {
     j->sampling.grammar = object;
     j->match = &match;
+    j->allowed = allowed;
     j->hold = VLM_HOLD_VALUE;
     vlm_match_start(&match, object);
 }
@@ -109,6 +111,7 @@ static vlm_adjusted_t
 adjust(vlm_job_t *j)
 {
     assert_true(vlm_adjust_wanted(j));
+    assert_int_equal(vlm_hold_mask(&a, NULL, j, NULL), 1);
     memcpy(vlm_adjust_raw(&a, j), row, sizeof(row));
 
     return vlm_adjust(&a, j);
@@ -218,10 +221,10 @@ penalties_count_the_answers_own_tokens(void **state)
     j.counts = counts;
 
     for (i = 0; i < 6; i++) {
-        assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 10), 0);
+        assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 10, NULL), 0);
     }
 
-    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 200), 0);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 200, NULL), 0);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
 
     for (i = 0; i < N_IDS; i++) {
@@ -301,7 +304,7 @@ json_leaves_what_may_come_and_fits(void **state)
         assert_true(i == '{' ? a.row[i] == row[i] : a.row[i] == -INFINITY);
     }
 
-    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, '{'), 0);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, '{', NULL), 0);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_true(a.row['"'] == row['"'] && a.row['}'] == row['}'] && a.row[' '] == row[' ']);
     assert_true(a.row['a'] == -INFINITY && a.row[300] == -INFINITY);
@@ -309,11 +312,12 @@ json_leaves_what_may_come_and_fits(void **state)
     /* After a blank there is one token of room: only the brace. */
 
     j.usage.completion_tokens = ROOM - 1;
+    j.masked = VLM_UNMASKED;
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_true(a.row['}'] == row['}'] && a.row['"'] == -INFINITY && a.row[' '] == -INFINITY);
 
-    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 'x'), -1);
-    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, '}'), 0);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 'x', NULL), -1);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, '}', NULL), 0);
     assert_true(vlm_match_done(&match));
 }
 
@@ -400,7 +404,7 @@ no_ngram_of_prompt_and_answer_stands_twice(void **state)
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_forbidden(after, 1);
 
-    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 6), 0);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 6, NULL), 0);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_forbidden(later, 1);
 

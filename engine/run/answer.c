@@ -87,12 +87,23 @@ check_token(const vlm_t *v, vlm_job_t *j, uint32_t token, float logprob, vlm_err
                         j->n_ctx);
     }
 
-    if (vlm_adjust_picked(&v->sched.adjust, j, v->tokenizer, token) != 0) {
-        return vlm_fail(err, VLM_EMODEL, "token %u was picked, the grammar does not go on with it",
-                        token);
+    return vlm_adjust_picked(&v->sched.adjust, j, v->tokenizer, token, err);
+}
+
+
+int
+vlm_has_mask(vlm_t *v, vlm_job_t *j)
+{
+    int        rc;
+    vlm_err_t  err = { VLM_OK, "" };
+
+    rc = vlm_hold_mask(&v->sched.adjust, v->sched.masks, j, &err);
+
+    if (rc < 0) {
+        vlm_end_job(v, j, VLM_FINISH_NONE, &err);
     }
 
-    return 0;
+    return rc == 1;
 }
 
 
@@ -130,6 +141,7 @@ vlm_end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
     vlm_sched_t  *s = &v->sched;
 
     vlm_release_picture(v, j);
+    vlm_masks_drop(s->masks, j->slot);
     vlm_prefix_end(&s->prefix, j->slot);
     s->slot[j->slot] = NULL;
 

@@ -24,6 +24,7 @@ static vlm_tokens_t     *pieces;
 static vlm_adjust_t      adjust;
 static vlm_match_t       match;
 static vlm_job_t         job;
+static uint32_t          allowed[16];  /* the vocabulary has fewer than 512 ids */
 static char              text[ROOM];   /* [n] the answer so far */
 static size_t            n;
 
@@ -111,9 +112,9 @@ take_shorter(uint32_t left)
 {
     uint32_t  id;
 
-    vlm_mask(pieces, &match, adjust.walk, left - 1, adjust.allowed);
+    vlm_mask(pieces, &match, adjust.walk, left - 1, allowed);
 
-    for (id = 0; id < adjust.n_ids && !(adjust.allowed[id / 32] >> (id % 32) & 1); id++) {
+    for (id = 0; id < adjust.n_ids && !(allowed[id / 32] >> (id % 32) & 1); id++) {
         /* void */
     }
 

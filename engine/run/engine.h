@@ -12,6 +12,7 @@
 #include "run/adjust.h"
 #include "run/batch.h"
 #include "run/job.h"
+#include "run/masks.h"
 #include "run/prefix.h"
 #include "vlm.h"
 
@@ -24,6 +25,7 @@ typedef struct {                       /* the engine thread's */
     uint32_t       *seen;              /* [seen_words] of a prompt being admitted, or of a job
                                           before a step with guessed tokens */
     vlm_adjust_t    adjust;
+    vlm_masks_t    *masks;             /* [slots] places */
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
     vlm_features_t  features;
     uint32_t        encoder;           /* entry of features that it works on, or VLM_NONE */

@@ -165,6 +165,7 @@ vlm_feed(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t most, uint32_t id[V
         return 0;
     }
 
+    vlm_walk_allow(a->walk, VLM_MASK_QUICK, NULL);
     vlm_forced_text(&f.forced, j->match, a->walk, &j->blanks);
     end = vlm_utf8_whole(f.forced.text, f.forced.n);
     f.forced.whole &= end == f.forced.n;

@@ -12,8 +12,6 @@
 
 #include "run/adjust.h"
 
-#define VLM_FED  32u                   /* the most tokens of one answer at once */
-
 /*
  * Finds the tokens that have to come next, at most `most`; returns how many.  *whole: 1 if the
  * answer ends behind them.

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+
+#define READ  (4 * VLM_MASK_QUICK)     /* steps of one token */
+
 
 /* The most tokens that a text of a choice takes: a byte is one. */
 static uint32_t
@@ -24,7 +28,7 @@ longest(const vlm_grammar_t *choice)
 
 
 int
-vlm_hold_open(vlm_job_t *j, const vlm_sampling_t *s)
+vlm_hold_open(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids)
 {
     j->sampling.grammar = vlm_grammar_share(s->grammar);
     j->sampling.between = s->grammar == NULL ? NULL : vlm_grammar_share(s->between);
@@ -34,8 +38,9 @@ vlm_hold_open(vlm_job_t *j, const vlm_sampling_t *s)
     }
 
     j->match = malloc(sizeof(*j->match));
+    j->allowed = malloc(vlm_mul(((uint64_t) n_ids + 31) / 32, sizeof(*j->allowed)));
 
-    if (j->match == NULL) {
+    if (j->match == NULL || j->allowed == NULL) {
         return -1;
     }
 
@@ -52,6 +57,7 @@ vlm_hold_close(vlm_job_t *j)
     vlm_grammar_free(j->sampling.grammar);
     vlm_grammar_free(j->sampling.between);
     free(j->match);
+    free(j->allowed);
 }
 
 
@@ -67,7 +73,7 @@ room(const vlm_job_t *j)
 
 /* Between two values, the tokenizer may have the marks that stand there as tokens of their own. */
 static void
-allow_marks(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t n_after)
+allow_marks(const vlm_adjust_t *a, const vlm_job_t *j)
 {
     size_t       bytes;
     uint32_t     i, id;
@@ -77,8 +83,8 @@ allow_marks(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t n_after)
         id = a->mark[i];
         p = id < a->n_ids ? vlm_token_bytes(a->tokenizer, id, &bytes) : NULL;
 
-        if (p != NULL && vlm_mask_one(j->match, a->walk, n_after, p, bytes)) {
-            a->allowed[id / 32] |= 1u << (id % 32);
+        if (p != NULL && vlm_mask_one(j->match, a->walk, room(j), p, bytes)) {
+            j->allowed[id / 32] |= 1u << (id % 32);
         }
     }
 }
@@ -86,7 +92,7 @@ allow_marks(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t n_after)
 
 /* 1: one id alone, which the text that has to come begins with. */
 static int
-mask_forced(const vlm_adjust_t *a, const vlm_job_t *j)
+mask_forced(const vlm_adjust_t *a, vlm_job_t *j)
 {
     int       whole;
     uint32_t  id[VLM_FED];
@@ -95,26 +101,70 @@ mask_forced(const vlm_adjust_t *a, const vlm_job_t *j)
         return 0;
     }
 
-    memset(a->allowed, 0, ((size_t) a->n_ids + 31) / 32 * sizeof(uint32_t));
-    a->allowed[id[0] / 32] |= 1u << (id[0] % 32);
+    memset(j->allowed, 0, ((size_t) a->n_ids + 31) / 32 * sizeof(uint32_t));
+    j->allowed[id[0] / 32] |= 1u << (id[0] % 32);
 
     return 1;
 }
 
 
-void
-vlm_hold_mask(const vlm_adjust_t *a, const vlm_job_t *j)
+static int
+has_mask(const vlm_adjust_t *a, vlm_job_t *j)
 {
-    const uint32_t  n_after = j->sampling.max_tokens - j->usage.completion_tokens - 1;
-
-    if (mask_forced(a, j)) {
-        return;
+    if (j->hold == VLM_HOLD_BETWEEN) {
+        vlm_walk_allow(a->walk, VLM_MASK_QUICK, NULL);
+        allow_marks(a, j);
     }
 
-    vlm_mask(a->pieces, j->match, a->walk, n_after, a->allowed);
+    j->masked = VLM_MASKED;
 
-    if (j->hold == VLM_HOLD_BETWEEN) {
-        allow_marks(a, j, n_after);
+    return 1;
+}
+
+
+/* Here, if it is little work; else it is m's. */
+static int
+begin_mask(const vlm_adjust_t *a, vlm_masks_t *m, vlm_job_t *j)
+{
+    if (mask_forced(a, j)) {
+        j->masked = VLM_MASKED;
+        return 1;
+    }
+
+    vlm_walk_allow(a->walk, VLM_MASK_QUICK, NULL);
+
+    if (!j->slow && vlm_mask(a->pieces, j->match, a->walk, room(j), j->allowed) == 0) {
+        return has_mask(a, j);
+    }
+
+    vlm_masks_ask(m, j->slot, j->match, room(j), j->allowed);
+    j->masked = VLM_MASKING;
+
+    return 0;
+}
+
+
+int
+vlm_hold_mask(const vlm_adjust_t *a, vlm_masks_t *m, vlm_job_t *j, vlm_err_t *err)
+{
+    uint64_t  work;
+
+    if (!vlm_held(j) || j->masked == VLM_MASKED) {
+        return 1;
+    }
+
+    if (j->masked == VLM_UNMASKED) {
+        return begin_mask(a, m, j);
+    }
+
+    switch (vlm_masks_take(m, j->slot, &work)) {
+    case VLM_MASK_READY:
+        j->slow = work > VLM_MASK_QUICK;
+        return has_mask(a, j);
+    case VLM_MASK_TOO_MUCH:
+        return vlm_mask_too_much(err);
+    default:
+        return 0;
     }
 }
 
@@ -173,7 +223,8 @@ find_trigger(const vlm_adjust_t *a, vlm_job_t *j, const char *p, size_t bytes)
 
 
 int
-vlm_hold_read(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
+vlm_hold_read(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id,
+              vlm_err_t *err)
 {
     size_t       bytes;
     const char  *p;
@@ -182,23 +233,27 @@ vlm_hold_read(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uin
         return 0;
     }
 
-    if (vlm_tokens_ends(a->pieces, id)) {
-        return !vlm_held(j) || vlm_match_may_end(j->match) ? 0 : -1;
-    }
-
+    j->masked = VLM_UNMASKED;
+    vlm_walk_allow(a->walk, READ, NULL);
     p = vlm_token_bytes(t, id, &bytes);
 
-    if (p == NULL) {
-        return -1;
+    if (vlm_tokens_ends(a->pieces, id)) {
+        if (!vlm_held(j) || vlm_match_may_end(j->match)) {
+            return 0;
+        }
+
+        p = NULL;
     }
 
-    if (!vlm_held(j)) {
+    if (p != NULL && !vlm_held(j)) {
         find_trigger(a, j, p, bytes);
         return 0;
     }
 
-    if (vlm_match_read(j->match, a->walk, p, bytes) != 0) {
-        return -1;
+    if (p == NULL || vlm_match_read(j->match, a->walk, p, bytes) != 0) {
+        return p != NULL && vlm_walk_spent(a->walk) ? vlm_mask_too_much(err)
+               : vlm_fail(err, VLM_EMODEL, "token %u was picked, the grammar does not go on with "
+                          "it", id);
     }
 
     if (j->hold == VLM_HOLD_VALUE) {

@@ -174,7 +174,7 @@ make_rare(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids)
 {
     j->sampling.bias = NULL;
 
-    if (vlm_hold_open(j, s) != 0) {
+    if (vlm_hold_open(j, s, n_ids) != 0) {
         return -1;
     }
 

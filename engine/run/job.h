@@ -25,7 +25,10 @@ typedef enum { VLM_WAITING, VLM_ENCODING, VLM_PREFILLING, VLM_DECODING } vlm_job
 
 #define VLM_LAST  4u                   /* tokens before a forced text that it is tokenised behind */
 
+#define VLM_FED   32u                  /* the most forced tokens of one answer at once */
+
 typedef enum { VLM_HOLD_FREE, VLM_HOLD_VALUE, VLM_HOLD_BETWEEN } vlm_hold_t;
+typedef enum { VLM_UNMASKED, VLM_MASKING, VLM_MASKED } vlm_masked_t;
 
 struct vlm_job_s {
     vlm_prompt_t     *prompt;
@@ -44,6 +47,9 @@ struct vlm_job_s {
     int               hit;             /* 1: features encoded for another job */
     uint32_t          token;           /* picked last, not yet in the cache */
     int32_t           pos;             /* of that token */
+    uint32_t          fed[1 + VLM_FED];            /* [n_fed] tokens of the next step's rows: the
+                                          last one, and forced ones */
+    uint32_t          n_fed;           /* 0: not yet known */
     vlm_guess_t       guess;
     vlm_detok_t       detok;
 
@@ -53,6 +59,9 @@ struct vlm_job_s {
 
     vlm_match_t      *match;           /* the answer so far, by its grammar; or NULL */
     vlm_hold_t        hold;            /* of it, see hold.h */
+    uint32_t         *allowed;         /* [(n_ids + 31) / 32] ids that may come next: the mask */
+    vlm_masked_t      masked;
+    int               slow;            /* the last mask took long */
     vlm_blanks_t      blanks;          /* of its value */
     uint32_t          last[VLM_LAST];  /* [n_last] tokens of its value, the newest last */
     uint32_t          n_last;

@@ -160,9 +160,20 @@ vlm_release_picture(vlm_t *v, vlm_job_t *j)
 }
 
 
+/* The row behind the next slice, which ends before the next picture that has no features yet. */
+static uint32_t
+slice_end(const vlm_job_t *j)
+{
+    const vlm_prompt_t  *p = j->prompt;
+    const uint32_t       end = j->picture < p->n_pictures ? p->picture_at[j->picture] : p->n;
+
+    return end - j->n_ctx > VLM_SLICE ? j->n_ctx + VLM_SLICE : end;
+}
+
+
 /*
- * Does the work that needs no device: rows and features that exist already.  1: the next work needs
- * the device; 0: it is not this job's turn.
+ * Does the work that needs no device: rows and features that exist already, and the mask of the
+ * first token.  1: the next work needs the device; 0: it is not this job's turn, or it has ended.
  */
 static int
 catch_up(vlm_t *v, vlm_job_t *j)
@@ -202,7 +213,11 @@ catch_up(vlm_t *v, vlm_job_t *j)
         vlm_enter(j, VLM_PREFILLING);
     }
 
-    return j->state == VLM_PREFILLING || s->encoder == VLM_NONE || s->encoder == j->features;
+    if (j->state == VLM_PREFILLING) {
+        return slice_end(j) < j->prompt->n || vlm_has_mask(v, j);
+    }
+
+    return s->encoder == VLM_NONE || s->encoder == j->features;
 }
 
 
@@ -257,14 +272,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
     vlm_rows_t          *rows = &v->sched.rows;
     const vlm_prompt_t  *p = j->prompt;
 
-    /* Reads rows up to the next picture that has no features yet. */
-
-    end = j->picture < p->n_pictures ? p->picture_at[j->picture] : p->n;
-
-    if (end - j->n_ctx > VLM_SLICE) {
-        end = j->n_ctx + VLM_SLICE;
-    }
-
+    end = slice_end(j);
     vlm_rows_clear(rows);
     vlm_rows_sequence(rows, j->slot, j->n_ctx);
     vlm_adapt_rows(rows, p);
@@ -306,7 +314,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
 }
 
 
-void
+int
 vlm_sched_read(vlm_t *v)
 {
     uint32_t      i;
@@ -327,6 +335,8 @@ vlm_sched_read(vlm_t *v)
             prefill_slice(v, j);
         }
 
-        return;
+        return 1;
     }
+
+    return 0;
 }

@@ -54,6 +54,12 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
+    s->masks = vlm_masks_open(v->pieces, v->conf.slots, err);
+
+    if (s->masks == NULL) {
+        return -1;
+    }
+
     s->adjust.eos = v->config.generation.eos;
     s->adjust.n_eos = v->config.generation.n_eos;
     s->adjust.mark[0] = v->template.mark[VLM_MARK_CALL];
@@ -79,6 +85,8 @@ vlm_sched_close(vlm_t *v)
     vlm_features_close(&s->features);
     vlm_prefix_close(&s->prefix);
     vlm_adjust_close(&s->adjust);
+    vlm_masks_close(s->masks);
+    s->masks = NULL;
     vlm_rows_close(&s->rows);
     s->slot = NULL;
     s->room = NULL;
@@ -213,7 +221,7 @@ is_over(vlm_t *v)
 int
 vlm_sched_run(vlm_t *v, vlm_err_t *err)
 {
-    int        refused;
+    int        refused, worked;
     uint32_t   i;
     vlm_err_t  stopped = { VLM_ECANCELLED, "the server is stopping" };
 
@@ -247,8 +255,13 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
             continue;
         }
 
-        vlm_sched_read(v);
-        vlm_sched_step(v);
+        worked = vlm_sched_read(v);
+        worked |= vlm_sched_step(v);
+
+        if (!worked) {
+            vlm_masks_wait(v->sched.masks);
+            vlm_tick(v);
+        }
 
         if (v->ops->basic->sync(v->device, err) != 0) {
             if (err->code != VLM_EMEMORY) {

@@ -14,9 +14,9 @@
 
 /*
  * Runs one slice for one of the jobs that still read.  Jobs take turns, but the vision encoder
- * finishes one picture before the next.
+ * finishes one picture before the next.  0: there was no slice to run.
  */
-void vlm_sched_read(vlm_t *v);
+int vlm_sched_read(vlm_t *v);
 /* Marks rows below n of the slot, whole pictures among them, as present. */
 void vlm_skip_rows(vlm_job_t *j, uint32_t n);
 /* Releases the job's picture, if any; the vision encoder is free if no other job waits for it. */
@@ -24,8 +24,11 @@ void vlm_release_picture(vlm_t *v, vlm_job_t *j);
 
 /* ---- step.c -------------------------------------------------------------- */
 
-/* Steps all decoding jobs: one token each, and more where tokens were guessed. */
-void vlm_sched_step(vlm_t *v);
+/*
+ * Steps all decoding jobs that have their masks: one token each, and more where tokens were
+ * guessed.  0: there was none.
+ */
+int vlm_sched_step(vlm_t *v);
 
 /* ---- pass.c -------------------------------------------------------------- */
 
@@ -51,6 +54,9 @@ int vlm_should_quit(void *data);       /* a vlm_quit_fn; data: a vlm_asker_t */
 void vlm_tick(vlm_t *v);               /* counts one more tick of vlm_stat() */
 
 /* ---- answer.c ------------------------------------------------------------ */
+
+/* 1: the mask of the job's next token is there.  A job whose mask is too much work has ended. */
+int vlm_has_mask(vlm_t *v, vlm_job_t *j);
 
 /* Handles the job's next token: it may be the last, after which the loop owns the job. */
 void vlm_take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob);

@@ -11,8 +11,6 @@
 typedef struct {                       /* a decoding job's part of a step */
     vlm_job_t  *job;
     uint32_t    slot;                  /* the job's, which may end in the step */
-    uint32_t    n_fed;                 /* tokens that become rows: the last one, and forced ones */
-    uint32_t    fed[1 + VLM_FED];
     uint32_t    n;                     /* guessed tokens that follow them */
     uint32_t    guess[VLM_GUESSES];
 } vlm_step_t;
@@ -71,12 +69,12 @@ add_rows(vlm_t *v, const vlm_step_t *t)
     vlm_rows_sequence(rows, j->slot, j->n_ctx);
     vlm_adapt_rows(rows, j->prompt);
 
-    for (i = 0; i < t->n_fed + t->n; i++) {
+    for (i = 0; i < j->n_fed + t->n; i++) {
         pos[0] = pos[1] = pos[2] = j->pos + (int32_t) i;
-        token = i < t->n_fed ? t->fed[i] : t->guess[i - t->n_fed];
+        token = i < j->n_fed ? j->fed[i] : t->guess[i - j->n_fed];
         vlm_rows_add(rows, token, VLM_NONE, pos);
 
-        if (i + 1 >= t->n_fed) {
+        if (i + 1 >= j->n_fed) {
             vlm_rows_pick(rows, &pick);
             pick.step++;
         }
@@ -121,26 +119,26 @@ mark_again(vlm_t *v, const vlm_step_t *t, uint32_t r, uint32_t right)
 
 /* Forced tokens count for the repetition penalty, as picked ones do.  -1: the device failed. */
 static int
-mark_fed(vlm_t *v, const vlm_step_t *t)
+mark_fed(vlm_t *v, const vlm_job_t *j)
 {
     uint32_t      i;
     vlm_sched_t  *s = &v->sched;
 
-    if (t->n_fed == 1 || t->job->sampling.repetition_penalty == 1) {
+    if (j->n_fed == 1 || j->sampling.repetition_penalty == 1) {
         return 0;
     }
 
-    copy_seen(v, t->slot, 0);
+    copy_seen(v, j->slot, 0);
 
     if (v->ops->basic->sync(v->device, NULL) != 0) {
         return -1;
     }
 
-    for (i = 1; i < t->n_fed; i++) {
-        s->seen[t->fed[i] / 32] |= 1u << (t->fed[i] % 32);
+    for (i = 1; i < j->n_fed; i++) {
+        s->seen[j->fed[i] / 32] |= 1u << (j->fed[i] % 32);
     }
 
-    copy_seen(v, t->slot, 1);
+    copy_seen(v, j->slot, 1);
 
     return 0;
 }
@@ -157,23 +155,28 @@ feed_tokens(vlm_t *v, vlm_step_t *t, uint32_t most)
     uint32_t    i, n;
     vlm_job_t  *j = t->job;
 
-    t->fed[0] = j->token;
-    t->n_fed = 1;
+    j->fed[0] = j->token;
+    j->n_fed = 1;
 
     if (j->sampling.logprobs) {
         return 1;                      /* each has a row of logits to tell of */
     }
 
-    n = vlm_feed(&v->sched.adjust, j, most, t->fed + 1, &whole);
+    n = vlm_feed(&v->sched.adjust, j, most, j->fed + 1, &whole);
 
     for (i = 0; i < n && v->sched.slot[t->slot] == j; i++) {
-        vlm_take_token(v, j, t->fed[1 + i], 0);
+        vlm_take_token(v, j, j->fed[1 + i], 0);
     }
 
-    t->n_fed = 1 + i;
     vlm_count_forced(v, i);
 
-    return v->sched.slot[t->slot] == j && mark_fed(v, t) == 0;
+    if (v->sched.slot[t->slot] != j) {
+        return 0;
+    }
+
+    j->n_fed = 1 + n;
+
+    return mark_fed(v, j) == 0;
 }
 
 
@@ -181,13 +184,14 @@ feed_tokens(vlm_t *v, vlm_step_t *t, uint32_t most)
 static void
 count_rows(vlm_t *v, const vlm_step_t *t, uint32_t first, uint32_t end)
 {
-    uint32_t  i;
+    uint32_t    i;
+    vlm_job_t  *j = t->job;
 
     for (i = first; i < end; i++) {
-        vlm_prefix_add(&v->sched.prefix, t->slot, i < t->n_fed ? t->fed[i]
-                                                               : t->guess[i - t->n_fed]);
-        t->job->n_ctx++;
-        t->job->pos++;
+        vlm_prefix_add(&v->sched.prefix, t->slot, i < j->n_fed ? j->fed[i]
+                                                               : t->guess[i - j->n_fed]);
+        j->n_ctx++;
+        j->pos++;
     }
 }
 
@@ -209,13 +213,20 @@ take_tokens(vlm_t *v, const vlm_step_t *t, uint32_t r)
     }
 
     for (i = 0; i <= right && s->slot[t->slot] == j; i++) {
-        count_rows(v, t, i == 0 ? 0 : t->n_fed + i - 1, t->n_fed + i);
+        count_rows(v, t, i == 0 ? 0 : j->n_fed + i - 1, j->n_fed + i);
         vlm_take_token(v, j, s->token[r + i], s->logprob[r + i]);
+    }
+
+    if (s->slot[t->slot] == j) {
+        j->n_fed = 0;
     }
 }
 
 
-/* The decoding jobs, with what has to come in their answers; some may have ended with it. */
+/*
+ * The decoding jobs, with what has to come in their answers; some may have ended with it, and some
+ * sit this step out because their masks are not there yet.
+ */
 static uint32_t
 list_jobs(vlm_t *v, vlm_step_t *step)
 {
@@ -235,8 +246,9 @@ list_jobs(vlm_t *v, vlm_step_t *step)
         step[n].job = j;
         step[n].slot = i;
 
-        if (feed_tokens(v, &step[n], rows)) {
-            rows -= step[n++].n_fed - 1;
+        if ((j->n_fed > 0 || feed_tokens(v, &step[n], rows)) && vlm_has_mask(v, j)) {
+            rows -= j->n_fed - 1;
+            n++;
         }
     }
 
@@ -244,7 +256,7 @@ list_jobs(vlm_t *v, vlm_step_t *step)
 }
 
 
-void
+int
 vlm_sched_step(vlm_t *v)
 {
     uint32_t     i, k, n, r, room;
@@ -272,10 +284,12 @@ vlm_sched_step(vlm_t *v)
     }
 
     if (n == 0 || vlm_pass(v, NULL, jobs) != 0) {
-        return;
+        return n > 0;
     }
 
     for (r = 0, i = 0; i < n; r += 1 + step[i].n, i++) {
         take_tokens(v, &step[i], r);
     }
+
+    return 1;
 }

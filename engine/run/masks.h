@@ -1,0 +1,42 @@
+/*
+ * Masks that take long, made by a thread of their own, so that the steps of other sequences do not
+ * wait for them: the sequence sits out steps until its mask is there.
+ *
+ * There is a place for each slot.  The thread takes the place whose masks were the least work so
+ * far, so that one heavy grammar does not hold up a lighter one for long.
+ */
+
+#ifndef VLM_MASKS_H
+#define VLM_MASKS_H
+
+#include "grammar/mask.h"
+
+typedef struct vlm_masks_s  vlm_masks_t;
+
+typedef enum {
+    VLM_MASK_NONE,
+    VLM_MASK_QUEUED, VLM_MASK_BUSY,
+    VLM_MASK_READY,
+    VLM_MASK_TOO_MUCH                  /* more than VLM_MASK_MOST steps: it is not complete */
+} vlm_mask_state_t;
+
+/* n_slots places.  NULL with err: no memory, or no thread. */
+vlm_masks_t *vlm_masks_open(const vlm_tokens_t *pieces, uint32_t n_slots, vlm_err_t *err);
+void vlm_masks_close(vlm_masks_t *m);  /* all places are free; takes NULL */
+
+/* ---- the engine thread's ------------------------------------------------- */
+
+/*
+ * Asks for a slot's mask, as vlm_mask() makes it.  match and allowed [n_words] are the thread's
+ * until the mask is taken or dropped.
+ */
+void vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint32_t n_after,
+                   uint32_t *allowed);
+/* Its state, and the steps that it took; frees the place if the mask is ready or too much. */
+vlm_mask_state_t vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint64_t *work);
+/* The slot's job has ended: waits until the thread has left it, some 0.1 ms, and frees the place. */
+void vlm_masks_drop(vlm_masks_t *m, uint32_t slot);
+/* Waits for some mask, a few milliseconds at most; not at all if none is being made. */
+void vlm_masks_wait(vlm_masks_t *m);
+
+#endif
