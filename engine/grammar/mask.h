@@ -6,7 +6,7 @@
 #include "grammar/match.h"
 
 #define VLM_MASK_QUICK  (1u << 16)     /* steps of most masks, and many more: below a millisecond */
-#define VLM_MASK_MOST   (1u << 24)     /* of any: some tenths of a second */
+#define VLM_MASK_MOST   (1u << 22)     /* of any: some tenths of a second */
 
 /*
  * Sets a bit for each id, in [p->n_words] words: the token may come after m, and the answer can

@@ -99,12 +99,13 @@ ngx_http_vlm_openai_speaks(const ngx_str_t *uri)
 
 void
 ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
-    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text)
+    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text,
+    ngx_uint_t chunk)
 {
     ngx_http_vlm_error_t  *e;
 
     e = ctx && ctx->error.status == status ? &ctx->error : NULL;
 
     vlm_error_put(w, (unsigned) status, e ? e->code : NULL,
-                  e && e->param[0] ? e->param : NULL, text);
+                  e && e->param[0] ? e->param : NULL, text, (int) chunk);
 }

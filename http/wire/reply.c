@@ -228,7 +228,7 @@ ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
     if (form == VLM_ERROR_OPENAI) {
         ngx_http_vlm_openai_put_error(&w, ngx_http_get_module_ctx(r,
                                                          ngx_http_vlm_module),
-                                      status, text);
+                                      status, text, 0);
 
     } else {
         vlm_error_put_text(&w, form, text);

@@ -172,10 +172,12 @@ void ngx_http_vlm_fail_clear(ngx_http_vlm_ctx_t *ctx);
 
 ngx_uint_t ngx_http_vlm_openai_speaks(const ngx_str_t *uri);
 
-/* {"error": {...}}; ctx, which may be NULL, has a code and a field */
+/* {"error": {...}}; ctx, which may be NULL, has a code and a field; chunk: of
+   a stream of chunks, whose choice ends with it */
 
 void ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
-    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text);
+    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text,
+    ngx_uint_t chunk);
 
 
 /* ---- stream.c: an answer as events --------------------------------------- */

@@ -70,7 +70,7 @@ static const struct {
 
 void
 vlm_error_put(vlm_json_out_t *w, unsigned status, const char *code, const char *param,
-              const char *text)
+              const char *text, int chunk)
 {
     size_t  i;
 
@@ -89,6 +89,18 @@ vlm_error_put(vlm_json_out_t *w, unsigned status, const char *code, const char *
     vlm_json_add_string(w, "code", code != NULL ? code : errors[i].code);
 
     vlm_json_shut(w, '}');
+
+    if (chunk) {
+        vlm_json_add_open(w, "choices", '[');
+        vlm_json_open(w, '{');
+        vlm_json_add_int(w, "index", 0);
+        vlm_json_add_open(w, "delta", '{');
+        vlm_json_shut(w, '}');
+        vlm_json_add_string(w, "finish_reason", "error");
+        vlm_json_shut(w, '}');
+        vlm_json_shut(w, ']');
+    }
+
     vlm_json_shut(w, '}');
 }
 

@@ -14,9 +14,10 @@
  *   status   of HTTP, from 400 on
  *   code     the more exact one; or NULL: the status's, if it has one
  *   param    the field in error, or NULL; an error of the server has none
+ *   chunk    1: in a stream of chunks, whose choice has the finish_reason "error"
  */
 void vlm_error_put(vlm_json_out_t *w, unsigned status, const char *code, const char *param,
-                   const char *text);
+                   const char *text, int chunk);
 
 /* OPENAI: vlm_error_put(); the others have the sentence as "error", "detail" or both. */
 typedef enum {

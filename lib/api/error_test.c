@@ -17,7 +17,7 @@ check(unsigned status, const char *code, const char *param, const char *want)
     vlm_json_out_t  w;
 
     vlm_json_init(&w, 4096);
-    vlm_error_put(&w, status, code, param, "No");
+    vlm_error_put(&w, status, code, param, "No", 0);
     vlm_json_put_raw(&w, "", 1);
     assert_false(w.failed);
     assert_string_equal(w.data, want);

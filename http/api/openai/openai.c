@@ -181,7 +181,9 @@ ngx_http_vlm_openai_error(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t status, const char *text)
 {
     ngx_http_vlm_stream_event(w, "");
-    ngx_http_vlm_openai_put_error(w, ctx, status, text);
+    ngx_http_vlm_openai_put_error(w, ctx, status, text,
+                                  ctx->dialect->chunk
+                                  == ngx_http_vlm_openai_chunk);
     ngx_http_vlm_stream_end(w);
 }
 
