@@ -136,6 +136,10 @@ vlm_grammar_end(vlm_maker_t *k, vlm_node_t *root)
 
     root = k->g->root;
 
+    if (vlm_grammar_classes(k) != 0) {
+        return -1;
+    }
+
     return root->tokens < VLM_GRAMMAR_NEVER && root->need <= VLM_GRAMMAR_DEPTH ? 0
            : vlm_fail(k->err, VLM_EINPUT, "the schema describes no value that comes to an end "
                       "within %d brackets", VLM_GRAMMAR_DEPTH);

@@ -110,6 +110,8 @@ struct vlm_grammar_s {
     atomic_int     users;
     vlm_node_t    *root;
     int            blanks;             /* JSON: blanks may stand between its parts; 2: and before */
+    uint8_t        class_of[256];      /* bytes of one class lead to the same, wherever they are */
+    uint32_t       n_classes;
     vlm_block_t   *blocks;             /* of memory */
     uint64_t       bytes;              /* of them */
 };
@@ -147,6 +149,9 @@ int vlm_union_apart(vlm_maker_t *k, const vlm_node_t *a, const vlm_node_t *b, ui
 
 /* Sets tokens, need and deep of every node, and the same of members. */
 int vlm_cost(vlm_maker_t *k);
+
+/* Sets class_of.  -1: it is too much work. */
+int vlm_grammar_classes(vlm_maker_t *k);
 
 /* Makes a whole of the nodes: unions flat, texts counted, costs; fails if no value has an end. */
 int vlm_grammar_end(vlm_maker_t *k, vlm_node_t *root);

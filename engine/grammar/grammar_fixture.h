@@ -78,7 +78,7 @@ open_all(void **state)
 
     open_vocab(&qwen, QWEN);
     open_vocab(&demo, DEMO);
-    walker = vlm_walk_open();
+    walker = vlm_walk_open(qwen.pieces);
 
     return walker == NULL;
 }

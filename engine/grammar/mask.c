@@ -1,5 +1,6 @@
 /*
- * Walks the vocabulary's tries by the grammar: a byte that is refused skips all tokens behind it.
+ * Walks the vocabulary's tries by the grammar: a byte that is refused skips all tokens behind it,
+ * and tokens whose bytes the grammar does not tell apart are one.
  *
  * Most tokens are plain, and between the characters of a string without a bound all of them may
  * come, so their bits are copied.  A bound on characters is held against the tokens' own.
@@ -40,44 +41,107 @@ set(vlm_walk_t *w, const vlm_trie_t *t, uint32_t first, uint32_t end, uint32_t *
 }
 
 
+/* Puts the nodes from i to end that are beside each other to the others of their classes. */
 static void
-walk(const vlm_trie_t *t, int plain, vlm_walk_t *w, uint32_t n_after, uint32_t *allowed)
+list(const vlm_trie_t *t, const vlm_grammar_t *g, vlm_walk_t *w, uint32_t i, uint32_t end)
 {
-    uint32_t            i, d;
+    uint32_t  d, class;
+
+    for ( /* void */ ; i < end; i = t->node[i].skip) {
+        d = t->node[i].depth;
+        class = g->class_of[t->node[i].byte];
+        w->alike[i] = w->first[d][class];
+        w->first[d][class] = i;
+        w->listed[d][class / 64] |= 1ull << (class % 64);
+    }
+}
+
+
+/* Takes the nodes of one class off the lists of a depth, or returns VLM_NO_NODE. */
+static uint32_t
+unlist(vlm_walk_t *w, uint32_t d)
+{
+    uint32_t  i, k, class;
+
+    for (k = 0; k < 4 && w->listed[d][k] == 0; k++) { /* void */ }
+
+    if (k == 4) {
+        return VLM_NO_NODE;
+    }
+
+    class = 64 * k + (uint32_t) __builtin_ctzll(w->listed[d][k]);
+    w->listed[d][k] &= w->listed[d][k] - 1;
+    i = w->first[d][class];
+    w->first[d][class] = VLM_NO_NODE;
+
+    return i;
+}
+
+
+typedef struct {                       /* what a state says of the tokens that lead to it */
+    int  roomy, odd_too;               /* 1: all that begin so may come; odd ones, too */
+    int  hopeless, fits;
+} found_t;
+
+
+/* Tokens that end at the nodes may come or not; those that go on are listed. */
+static void
+take(const vlm_trie_t *t, const vlm_grammar_t *g, vlm_walk_t *w, const found_t *f, uint32_t i,
+     uint32_t *allowed)
+{
+    uint32_t            n;
     const vlm_piece_t  *node;
 
-    for (i = 0; i < t->n && !w->spent; ) {
+    for (n = 0; i != VLM_NO_NODE; i = w->alike[i], n++) {
         node = &t->node[i];
-        d = node->depth;
 
-        if (!vlm_walk_byte(w, d - 1, node->byte)) {
-            i = node->skip;
-            continue;
-        }
-
-        if (plain && vlm_walk_roomy(w, d, node->odd, n_after)) {
+        if (node->odd ? f->odd_too : f->roomy) {
             set(w, t, node->first, t->node[node->skip].first, allowed);
-            i = node->skip;
-            continue;
-        }
 
-        if (plain && vlm_walk_hopeless(w, d, n_after)) {
-            i = node->skip;
-            continue;
-        }
+        } else if (!f->hopeless) {
+            if (f->fits) {
+                set(w, t, node->first, node[1].first, allowed);
+            }
 
-        if (node->first < node[1].first && vlm_walk_fits(w, d, n_after)) {
-            set(w, t, node->first, node[1].first, allowed);
+            list(t, g, w, i + 1, node->skip);
         }
+    }
 
-        i++;
+    vlm_walk_count(w, n / CHEAP);
+}
+
+
+static void
+walk(const vlm_trie_t *t, int plain, const vlm_grammar_t *g, vlm_walk_t *w, uint32_t n_after,
+     uint32_t *allowed)
+{
+    found_t   f;
+    uint32_t  i, d;
+
+    list(t, g, w, 0, t->n);
+
+    for (d = 1; d > 0; ) {
+        i = unlist(w, d);
+
+        if (i == VLM_NO_NODE) {
+            d--;
+
+        } else if (vlm_walk_byte(w, d - 1, t->node[i].byte)) {     /* never, once w is spent */
+            f.roomy = plain && vlm_walk_roomy(w, d, 0, n_after);
+            f.odd_too = f.roomy && vlm_walk_roomy(w, d, 1, n_after);
+            f.hopeless = plain && vlm_walk_hopeless(w, d, n_after);
+            f.fits = vlm_walk_fits(w, d, n_after);
+            take(t, g, w, &f, i, allowed);
+            d++;
+        }
     }
 }
 
 
 /* Plain tokens within a string, by their number of characters. */
 static void
-by_length(vlm_walk_t *w, const vlm_trie_t *t, const vlm_string_t *s, uint32_t n_after, uint32_t *allowed)
+by_length(vlm_walk_t *w, const vlm_trie_t *t, const vlm_string_t *s, uint32_t n_after,
+          uint32_t *allowed)
 {
     uint32_t  i, chars, fewer;
 
@@ -162,7 +226,7 @@ plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_aft
     }
 
     if (!vlm_walk_hopeless(w, 0, n_after)) {
-        walk(t, 1, w, n_after, allowed);
+        walk(t, 1, m->g, w, n_after, allowed);
     }
 
     if (n > 0 || n_patterns > 0) {
@@ -184,10 +248,10 @@ vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_
     if (vlm_walk_free(w, n_after)) {
         set_all(&p->trie[VLM_INSIDE], p->n_words, allowed);
     } else {
-        walk(&p->trie[VLM_INSIDE], 0, w, n_after, allowed);
+        walk(&p->trie[VLM_INSIDE], 0, m->g, w, n_after, allowed);
     }
 
-    walk(&p->trie[VLM_CLOSING], 0, w, n_after, allowed);
+    walk(&p->trie[VLM_CLOSING], 0, m->g, w, n_after, allowed);
 
     for (i = 0; i < p->n_eos && vlm_match_may_end(m); i++) {
         allowed[p->eos[i] / 32] |= 1u << (p->eos[i] % 32);
@@ -253,7 +317,7 @@ vlm_mask_try(const vlm_tokens_t *p, const vlm_grammar_t *g, vlm_err_t *err)
     vlm_walk_t   *w;
     vlm_match_t  *m;
 
-    w = vlm_walk_open();
+    w = vlm_walk_open(p);
     m = malloc(sizeof(*m));
     allowed = malloc(p->n_words * sizeof(*allowed));
 

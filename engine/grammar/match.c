@@ -12,14 +12,22 @@
 
 
 vlm_walk_t *
-vlm_walk_open(void)
+vlm_walk_open(const vlm_tokens_t *p)
 {
+    size_t       n;
+    uint32_t     i;
     vlm_walk_t  *w;
 
-    w = malloc(sizeof(*w));
+    for (n = 0, i = 0; i < VLM_TRIES; i++) {
+        n = p->trie[i].n > n ? p->trie[i].n : n;
+    }
+
+    n = sizeof(*w) + n * sizeof(*w->alike);
+    w = malloc(n);
 
     if (w != NULL) {
-        memset(w, 0, sizeof(*w));      /* now, and not by the first use of each page */
+        memset(w, 0, n);               /* now, and not by the first use of each page */
+        memset(w->first, 0xff, sizeof(w->first));  /* VLM_NO_NODE */
         vlm_walk_allow(w, UINT64_MAX - 1, NULL);
     }
 

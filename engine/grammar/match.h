@@ -52,7 +52,7 @@ typedef struct {                       /* an answer so far */
  */
 typedef struct vlm_walk_s  vlm_walk_t;
 
-vlm_walk_t *vlm_walk_open(void);       /* NULL: no memory */
+vlm_walk_t *vlm_walk_open(const vlm_tokens_t *p);  /* NULL: no memory */
 void vlm_walk_close(vlm_walk_t *w);    /* takes NULL */
 
 /* g lives as long as m. */

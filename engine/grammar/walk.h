@@ -8,6 +8,7 @@
 #define VLM_WALK_CELLS    (VLM_MATCH_CELLS + (VLM_PIECE_BYTES + 1) * VLM_GRAMMAR_CHOICES * 2)
 #define VLM_WALK_THREADS  ((VLM_PIECE_BYTES + 1) * VLM_GRAMMAR_CHOICES)
 #define VLM_NO_CELL       UINT16_MAX
+#define VLM_NO_NODE       UINT32_MAX
 #define VLM_HASH          0x9e3779b97f4a7c15u
 
 enum {                                 /* places */
@@ -67,6 +68,9 @@ struct vlm_walk_s {
     vlm_visit_t    visit[VLM_WALK_VISITS];
     uint32_t       stamp;
     uint16_t       moved[VLM_WALK_CELLS];          /* where cells go when an answer is kept */
+    uint64_t       listed[VLM_PIECE_BYTES + 1][4]; /* mask.c's, by depth: classes with nodes */
+    uint32_t       first[VLM_PIECE_BYTES + 1][256];            /* of a class, or VLM_NO_NODE */
+    uint32_t       alike[];            /* [nodes of a trie] the next of the same class */
 };
 
 int vlm_thread_deep(const vlm_thread_t *t, const vlm_node_t *n);   /* 1: too many brackets */

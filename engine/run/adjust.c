@@ -29,7 +29,7 @@ vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokenizer_t *t,
     a->n_ids = n_ids;
     a->tokenizer = t;
     a->pieces = pieces;
-    a->walk = vlm_walk_open();
+    a->walk = vlm_walk_open(pieces);
     a->row = malloc(vlm_mul(n_ids, sizeof(float)));
 
     if (a->row == NULL || a->walk == NULL) {

@@ -117,7 +117,7 @@ vlm_masks_open(const vlm_tokens_t *pieces, uint32_t n_slots, vlm_err_t *err)
 
     m->pieces = pieces;
     m->n_places = n_slots;
-    m->walk = vlm_walk_open();
+    m->walk = vlm_walk_open(pieces);
 
     if (m->walk == NULL || sem_init(&m->asked, 0, 0) != 0 || sem_init(&m->made, 0, 0) != 0
         || pthread_create(&m->thread, NULL, masks_main, m) != 0)

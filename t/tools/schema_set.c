@@ -198,7 +198,7 @@ main(int argc, char **argv)
     tokenizer = vlm_tokenizer_open(argv[1], vlm_qwen_split, &err);
     pieces = tokenizer == NULL ? NULL
              : vlm_tokens_open(tokenizer, vlm_vocab_size(tokenizer), NULL, 0, &err);
-    walker = vlm_walk_open();
+    walker = vlm_walk_open(pieces);
     allowed = pieces == NULL ? NULL : calloc(pieces->n_words, sizeof(*allowed));
 
     if (walker == NULL || allowed == NULL) {
