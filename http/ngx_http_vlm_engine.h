@@ -14,6 +14,7 @@
 #include "api/adapters.h"
 #include "api/constraint.h"
 #include "api/metrics.h"
+#include "api/thinking.h"
 #include "base/breaker.h"
 #include "base/budget.h"
 #include "base/file.h"

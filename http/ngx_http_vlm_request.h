@@ -150,6 +150,7 @@ typedef struct {
                                                   width 0: it has none */
     ngx_uint_t                    thinks;      /* text begins by thinking */
     ngx_uint_t                    plain;       /* all text is the answer */
+    vlm_thinking_t                split;       /* how far text was split */
     u_char                       *clean;       /* text without marks */
     size_t                        clean_size;
     vlm_json_out_t                json;        /* all, or a stream's rest, by

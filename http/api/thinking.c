@@ -6,15 +6,16 @@
 
 
 #include "api.h"
-#include "api/thinking.h"
 
 
-/* as large as the text: the room for the text without its marks */
+/* as large as the text: the room for the text without its marks, which keeps
+   what is in it */
 
 static ngx_int_t
 ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
 {
-    size_t  size;
+    size_t   size;
+    u_char  *room;
 
     size = ctx->out.text->end - ctx->out.text->start;
 
@@ -22,18 +23,25 @@ ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
         return NGX_OK;
     }
 
+    room = ngx_pnalloc(ctx->request->pool, size);
+    if (room == NULL) {
+        return NGX_ERROR;
+    }
+
     if (ctx->out.clean) {
+        ngx_memcpy(room, ctx->out.clean, ctx->out.clean_size);
         (void) ngx_pfree(ctx->request->pool, ctx->out.clean);
     }
 
+    ctx->out.clean = room;
     ctx->out.clean_size = size;
-    ctx->out.clean = ngx_pnalloc(ctx->request->pool, size);
 
-    return ctx->out.clean ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
-/* The model family's rule that separates thinking from the answer. */
+/* The model family's rule that separates thinking from the answer.  A text that
+   is complete is split from its beginning by a later call. */
 
 ngx_int_t
 ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
@@ -62,9 +70,13 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
         return NGX_ERROR;
     }
 
-    vlm_thinking_split((char *) answer->data, answer->len,
+    vlm_thinking_split(&ctx->out.split, (char *) answer->data, answer->len,
                        (char *) ctx->out.clean, ctx->out.thinks && !ctx->asking,
                        last, &parts[0], &parts[1]);
+
+    if (last) {
+        ngx_memzero(&ctx->out.split, sizeof(vlm_thinking_t));
+    }
 
     thinking->data = (u_char *) parts[0].data;
     thinking->len = parts[0].len;

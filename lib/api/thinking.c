@@ -1,11 +1,10 @@
 /* Splits a model's text into thinking and answer, by the rule of the families that think. */
 
-#define _GNU_SOURCE
 #include "api/thinking.h"
 
 #include <string.h>
 
-static const char  end_mark[] = "</think>";
+enum { THINKING, ANSWER, BEHIND };     /* behind: the model thinks again, which is left out */
 
 
 /* bytes at the end that may begin a mark */
@@ -34,103 +33,96 @@ held(const char *p, size_t len)
 
 /* the length of this mark if it is at p, else 0 */
 static size_t
-mark_at(const char *p, const char *last, const char *mark)
+mark_at(const char *p, size_t left, const char *mark)
 {
     size_t  n;
 
     n = strlen(mark);
 
-    return (size_t) (last - p) >= n && memcmp(p, mark, n) == 0 ? n : 0;
+    return left >= n && memcmp(p, mark, n) == 0 ? n : 0;
 }
 
 
-/* copies a part to the same place of the room, without these marks and without space around it */
 static void
-clean(const char *text, char *room, vlm_thinking_part_t *part, const char *one, const char *other)
+begin(vlm_thinking_t *t, int place)
 {
-    char        *q, *first;
-    size_t       n;
-    const char  *p, *last;
+    t->place = place;
 
-    p = part->data;
-    last = p + part->len;
-    first = room + (p - text);
-    q = first;
-
-    while (p < last) {
-        n = mark_at(p, last, one);
-
-        if (n == 0) {
-            n = mark_at(p, last, other);
-        }
-
-        if (n == 0) {
-            *q++ = *p++;
-        }
-
-        p += n;
+    if (place != BEHIND) {
+        t->first[place] = t->last[place] = t->end[place] = t->at;
     }
-
-    while (first < q && memchr(" \t\n\v\f\r", *first, 6)) {
-        first++;
-    }
-
-    while (first < q && memchr(" \t\n\v\f\r", q[-1], 6)) {
-        q--;
-    }
-
-    part->data = first;
-    part->len = (size_t) (q - first);
 }
 
 
-/* cuts the part at its first end of thinking, and returns what is behind that, or NULL */
-static const char *
-cut(vlm_thinking_part_t *part)
+/* the length of a mark that belongs to no part, or 0; the end of thinking begins the next part */
+static size_t
+mark(vlm_thinking_t *t, const char *p, size_t left, int thinks)
 {
-    const char  *p;
+    size_t  n;
 
-    p = memmem(part->data, part->len, end_mark, sizeof(end_mark) - 1);
+    n = thinks ? mark_at(p, left, "</think>") : 0;
 
-    if (p == NULL) {
-        return NULL;
+    if (n) {
+        t->at += n;
+        begin(t, t->place + 1);
+
+        return n;
     }
 
-    part->len = (size_t) (p - part->data);
+    if (t->place == THINKING) {
+        n = mark_at(p, left, "<think>");
 
-    return p + sizeof(end_mark) - 1;
+    } else {
+        n = mark_at(p, left, "<answer>");
+        n = n ? n : mark_at(p, left, "</answer>");
+    }
+
+    t->at += n;
+
+    return n;
+}
+
+
+/* one more byte of a part, unless it is space before it */
+static void
+put(vlm_thinking_t *t, char *room, char c)
+{
+    int     space;
+    size_t  *end;
+
+    space = memchr(" \t\n\v\f\r", c, 6) != NULL;
+    end = &t->end[t->place];
+
+    if (!space || *end > t->first[t->place]) {
+        room[(*end)++] = c;
+    }
+
+    if (!space) {
+        t->last[t->place] = *end;
+    }
 }
 
 
 void
-vlm_thinking_split(const char *text, size_t len, char *room, int thinks, int last,
-                   vlm_thinking_part_t *thinking, vlm_thinking_part_t *answer)
+vlm_thinking_split(vlm_thinking_t *t, const char *text, size_t len, char *room, int thinks,
+                   int last, vlm_thinking_part_t *thinking, vlm_thinking_part_t *answer)
 {
-    const char  *end;
-
     len -= last ? 0 : held(text, len);
-    end = text + len;
 
-    thinking->data = text;
-    thinking->len = 0;
-
-    answer->data = text;
-    answer->len = len;
-
-    if (thinks) {
-        thinking->len = len;
-        answer->data = cut(thinking);
-        answer->len = answer->data ? (size_t) (end - answer->data) : 0;
-
-        if (answer->data) {
-            (void) cut(answer);
-
-        } else {
-            answer->data = end;
-        }
-
-        clean(text, room, thinking, "<think>", "</think>");
+    if (t->at == 0) {
+        begin(t, thinks ? THINKING : ANSWER);
     }
 
-    clean(text, room, answer, "<answer>", "</answer>");
+    while (t->at < len && t->place != BEHIND) {
+
+        if (text[t->at] != '<' || mark(t, text + t->at, len - t->at, thinks) == 0) {
+            put(t, room, text[t->at++]);
+        }
+    }
+
+    thinking->data = room + t->first[THINKING];
+    thinking->len = t->last[THINKING] - t->first[THINKING];
+
+    answer->data = room + t->first[ANSWER];
+    answer->len = t->last[ANSWER] - t->first[ANSWER];
 }
