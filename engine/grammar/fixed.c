@@ -37,6 +37,7 @@ int
 vlm_fixed_value(vlm_json_out_t *w, const vlm_json_t *j, uint32_t depth)
 {
     int64_t            n;
+    const char        *digits = vlm_json_digits(j);
     const vlm_json_t  *m;
     const int          object = vlm_json_is_object(j);
 
@@ -72,6 +73,9 @@ vlm_fixed_value(vlm_json_out_t *w, const vlm_json_t *j, uint32_t depth)
 
     } else if (vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0) {
         vlm_json_put_int(w, n);
+
+    } else if (digits != NULL) {
+        vlm_json_put_raw(w, digits, strlen(digits));
 
     } else if (vlm_json_is_number(j)) {
         if (!(vlm_json_number(j, 1e300) < 9007199254740992.0

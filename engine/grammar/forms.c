@@ -95,6 +95,10 @@ hash_value(vlm_sha256_t *s, const vlm_json_t *j)
     } else if (vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0) {
         hash_bytes(s, 'i', &n, sizeof(n));
 
+    } else if (vlm_json_digits(j) != NULL) {
+        text = vlm_json_digits(j);
+        hash_bytes(s, 'I', text, strlen(text));
+
     } else if (vlm_json_is_number(j)) {
         x = vlm_json_number(j, 0);
         hash_bytes(s, 'd', &x, sizeof(x));

@@ -64,6 +64,8 @@ forms_that_differ_are_different_grammars(void **state)
         { "{\"const\":\"a\"}", VLM_FORM_SCHEMA }, { "{\"const\":[\"a\"]}", VLM_FORM_SCHEMA },
         { "{\"const\":1}", VLM_FORM_SCHEMA }, { "{\"const\":1.5}", VLM_FORM_SCHEMA },
         { "{\"const\":true}", VLM_FORM_SCHEMA }, { "{\"const\":false}", VLM_FORM_SCHEMA },
+        { "{\"const\":98765432109876543210}", VLM_FORM_SCHEMA },
+        { "{\"const\":98765432109876543211}", VLM_FORM_SCHEMA },
         { "{\"const\":null}", VLM_FORM_SCHEMA }, { "{\"const\":[[],1]}", VLM_FORM_SCHEMA },
         { "{\"const\":[[1]]}", VLM_FORM_SCHEMA }, { "\"a|b\"", VLM_FORM_REGEX },
         { "[\"a\",\"b\"]", VLM_FORM_CHOICE }, { "[\"ab\"]", VLM_FORM_CHOICE }

@@ -146,6 +146,25 @@ same(const vlm_json_t *a, const vlm_json_t *b)
 }
 
 
+int
+vlm_schema_compare(const vlm_json_t *one, const vlm_json_t *other)
+{
+    double   x, y;
+    int64_t  n, m;
+
+    if (vlm_json_int(one, INT64_MIN, INT64_MAX, &n) == 0
+        && vlm_json_int(other, INT64_MIN, INT64_MAX, &m) == 0)
+    {
+        return (n > m) - (n < m);
+    }
+
+    x = vlm_json_number(one, 0);
+    y = vlm_json_number(other, 0);
+
+    return (x > y) - (x < y);
+}
+
+
 /* Two schemas of one place: { "allOf": [a, b] }, or one of them. */
 static int
 put_both(merge_t *m, vlm_json_t *to, const char *key, const vlm_json_t *const *of, uint32_t n)
@@ -363,7 +382,7 @@ merge_other(merge_t *m, const char *key)
             value = one == NULL ? value : one;
 
         } else if (sign != 0 && vlm_json_is_number(one) && vlm_json_is_number(value)) {
-            value = sign * vlm_json_number(one, 0) > sign * vlm_json_number(value, 0) ? one : value;
+            value = sign * vlm_schema_compare(one, value) > 0 ? one : value;
 
         } else if (!same(one, value)) {
             return refuse(m, key, "stands in several schemas that hold together, with different "

@@ -2,6 +2,7 @@
 
 #include "grammar/schema.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "grammar/nfa.h"
 
 #define HUGE_WHOLE  1e18               /* integers have fewer than 19 digits here */
+#define WHOLE       999999999999999999 /* the greatest of them */
+#define EXACT       9007199254740992   /* 2^53: of numbers with a point, all are doubles to here */
 
 #define DATE   "\\d{3}[1-9]-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])" \
                "|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|1\\d|2[0-8]))"
@@ -251,15 +254,39 @@ read_number(schema_t *s, const vlm_json_t *j, const char *key, double *x, const 
 }
 
 
+/* A whole number with all its digits; -1: the value is none, or has more than answers have. */
+static int
+whole_bound(const vlm_json_t *value, int sign, int integer, double *x, vlm_bound_t *b)
+{
+    int64_t  n;
+
+    if (vlm_json_int(value, integer ? -WHOLE : -EXACT, integer ? WHOLE : EXACT, &n) != 0) {
+        return -1;
+    }
+
+    if (integer && b->exclusive) {
+        n += sign;
+        b->exclusive = 0;
+    }
+
+    *x = (double) n;
+    b->negative = n < 0;
+    (void) snprintf(b->whole, sizeof(b->whole), "%" PRId64, n < 0 ? -n : n);
+
+    return 0;
+}
+
+
 /* sign: 1 of a least number, -1 of a greatest.  "exclusiveMinimum": true is of older drafts. */
 static int
 read_bound(schema_t *s, const vlm_json_t *j, int sign, int integer, double *x, vlm_bound_t *b,
            const at_t *at)
 {
-    int          with, without;
-    double       y = 0;
-    const char  *key = sign > 0 ? "minimum" : "maximum";
-    const char  *other = sign > 0 ? "exclusiveMinimum" : "exclusiveMaximum";
+    int                with, without;
+    double             y = 0;
+    const char        *key = sign > 0 ? "minimum" : "maximum";
+    const char        *other = sign > 0 ? "exclusiveMinimum" : "exclusiveMaximum";
+    const vlm_json_t  *value = vlm_json_get(j, key);
 
     with = read_number(s, j, key, x, at);
     without = read_number(s, j, other, &y, at);
@@ -270,9 +297,11 @@ read_bound(schema_t *s, const vlm_json_t *j, int sign, int integer, double *x, v
 
     b->exclusive = with && vlm_json_bool(vlm_json_get(j, other), 0);
 
-    if (without && (!with || sign * y >= sign * *x)) {
+    if (without && (!with || sign * vlm_schema_compare(vlm_json_get(j, other), value) >= 0)) {
         *x = y;
         b->exclusive = 1;
+        key = other;
+        value = vlm_json_get(j, other);
     }
 
     b->is = with || without;
@@ -282,20 +311,22 @@ read_bound(schema_t *s, const vlm_json_t *j, int sign, int integer, double *x, v
         return 0;
     }
 
-    if (integer) {
-        y = sign > 0 ? ceil(*x) : floor(*x);
-        *x = b->exclusive && y == *x ? y + sign : y;
-        b->exclusive = 0;
-    }
-
     if (sign * *x <= -HUGE_WHOLE) {
         b->is = 0;                     /* beyond all numbers that there are here */
         return 0;
     }
 
-    if (fabs(*x) > 9007199254740992.0 || write_bound(b, *x) != 0) {
-        (void) vlm_schema_refuse(s, at, with && !(without && *x == y) ? key : other,
-                                 "is beyond 2^53, or closer to zero than 0.0001");
+    if (whole_bound(value, sign, integer, x, b) == 0) {
+        return 0;
+    }
+
+    if (integer) {
+        *x = sign > 0 ? ceil(*x) : floor(*x);
+        b->exclusive = 0;
+    }
+
+    if (fabs(*x) >= (double) EXACT || write_bound(b, *x) != 0) {
+        (void) vlm_schema_refuse(s, at, key, "is beyond 2^53, or closer to zero than 0.0001");
         return -1;
     }
 

@@ -132,6 +132,16 @@ a_number_lies_within_its_bounds(void **state)
           { "7.1", "19.9" }, { "7", "7.0", "20", "5" } },
         { "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":0,\"maximum\":100}",
           { "0", "7", "98", "70" }, { "1", "105", "71", "-7" } },
+        { "{\"type\":\"integer\",\"minimum\":9007199254740993,\"maximum\":123456789012345678}",
+          { "9007199254740993", "123456789012345678" },
+          { "9007199254740992", "123456789012345679" } },
+        { "{\"type\":\"integer\",\"exclusiveMinimum\":-123456789012345679,"
+          "\"exclusiveMaximum\":-9007199254740993}",
+          { "-9007199254740994", "-123456789012345678" },
+          { "-9007199254740993", "-123456789012345679" } },
+        { "{\"type\":\"integer\",\"allOf\":[{\"minimum\":9007199254740992},"
+          "{\"minimum\":9007199254740993}]}", { "9007199254740993" }, { "9007199254740992" } },
+        { "{\"minimum\":9007199254740992}", { "9007199254740992" }, { "9007199254740991" } },
         { "{\"type\":[\"integer\",\"string\"],\"maximum\":5}", { "5", "-123", "\"a\"" }, { "6" } },
         { "{\"items\":{\"type\":\"integer\",\"minimum\":3}}", { "[3,10 ,4]" }, { "[1]", "[3 1]" } },
         { "{\"type\":\"integer\",\"minimum\":1.5,\"maximum\":3.5}", { "2", "3" }, { "1", "4" } }
@@ -260,6 +270,8 @@ what_cannot_be_read_is_refused_with_its_place(void **state)
         { "{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "# has bounds between which" },
         { "{\"type\":\"integer\",\"exclusiveMinimum\":3,\"exclusiveMaximum\":4}", "no number" },
         { "{\"minimum\":\"3\"}", "#/minimum is not a number" },
+        { "{\"minimum\":9007199254740993}", "#/minimum is beyond 2^53" },
+        { "{\"type\":\"integer\",\"minimum\":9007199254740993.0}", "#/minimum is beyond 2^53" },
         { "{\"minimum\":1e17}", "#/minimum is beyond 2^53" },
         { "{\"exclusiveMaximum\":1e-9}", "#/exclusiveMaximum is beyond" },
         { "{\"multipleOf\":0.5}", "#/multipleOf is not a whole number from 1 to 1000" },

@@ -99,6 +99,8 @@ vlm_node_t *vlm_schema_range(schema_t *s, const vlm_json_t *j, int integer, cons
 const vlm_json_t *vlm_schema_merge(schema_t *s, const vlm_json_t *a, const vlm_json_t *b,
                                    const char *but, const at_t *at);
 void vlm_schema_forget(schema_t *s);
+/* Of two numbers: 1 if the first is greater, -1 if it is less, to the last digit of 64 bits. */
+int vlm_schema_compare(const vlm_json_t *one, const vlm_json_t *other);
 
 /* The schema at a pointer from the root, "#/a/0", or NULL. */
 const vlm_json_t *vlm_schema_find(const vlm_json_t *root, const char *pointer);

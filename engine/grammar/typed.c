@@ -110,7 +110,8 @@ type_of(const vlm_json_t *j)
     return vlm_json_is_null(j) ? T_NULL : vlm_json_is_bool(j) ? T_BOOLEAN
            : vlm_json_is_string(j) ? T_STRING : vlm_json_is_array(j) ? T_ARRAY
            : vlm_json_is_object(j) ? T_OBJECT
-           : vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0 ? T_INTEGER | T_NUMBER : T_NUMBER;
+           : vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0 || vlm_json_digits(j) != NULL
+           ? T_INTEGER | T_NUMBER : T_NUMBER;
 }
 
 

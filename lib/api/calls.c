@@ -271,6 +271,7 @@ void
 vlm_calls_put(vlm_json_out_t *w, const vlm_json_t *j)
 {
     int64_t            n;
+    const char        *written = vlm_json_written(j);
     const vlm_json_t  *m;
     const int          object = vlm_json_is_object(j);
 
@@ -293,6 +294,9 @@ vlm_calls_put(vlm_json_out_t *w, const vlm_json_t *j)
 
     } else if (vlm_json_is_string(j)) {
         put_string(w, vlm_json_text(j));
+
+    } else if (written != NULL) {
+        vlm_json_put_raw(w, written, strlen(written));
 
     } else if (vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0) {
         vlm_json_put_int(w, n);

@@ -41,7 +41,7 @@ vlm_calls_e vlm_calls_next(vlm_calls_t *c, const char *text, size_t bytes, int l
                            vlm_calls_piece_t *piece);
 
 /* A value as Python's json.dumps(value, ensure_ascii=False) writes it, in the order of its keys:
-   the form in which templates have tools and arguments. */
+   the form in which templates have tools and arguments.  Numbers keep the text that they have. */
 void vlm_calls_put(vlm_json_out_t *w, const vlm_json_t *j);
 
 /* The arguments of a call as a client sent them: an object, or its text; broken text as it is. */

@@ -31,12 +31,13 @@ typedef struct {
     size_t                    i;
     size_t                    depth;
     size_t                    values;
-    int                       large;       /* a number may be beyond 2^53 */
+    int                       kept;        /* a number is not written as its double would be */
 } scan_t;
 
 static int scan(scan_t *s, vlm_err_t *err);
 static int scan_string(scan_t *s, vlm_err_t *err);
 static size_t scan_number(scan_t *s);
+static int is_kept(const char *p, size_t n);
 static void keep_numbers(cJSON *j, scan_t *s);
 static size_t string_end(const unsigned char *p, size_t bytes, size_t from);
 static int string_is(const unsigned char *p, size_t n, const char *key);
@@ -58,7 +59,7 @@ vlm_json_parse(const void *data, size_t bytes,
     s.i = 0;
     s.depth = 0;
     s.values = 1;
-    s.large = 0;
+    s.kept = 0;
 
     if (bytes >= 2 && s.data[0] == 0x1f && s.data[1] == 0x8b) {
         (void) fail(err, "The body is compressed with gzip: send it uncompressed");
@@ -96,7 +97,7 @@ vlm_json_parse(const void *data, size_t bytes,
         return NULL;
     }
 
-    if (s.large) {
+    if (s.kept) {
         s.i = 0;
         keep_numbers(j, &s);
     }
@@ -108,6 +109,7 @@ vlm_json_parse(const void *data, size_t bytes,
 static int
 scan(scan_t *s, vlm_err_t *err)
 {
+    size_t         n;
     unsigned char  c;
 
     if (s->bytes > VLM_JSON_BYTES) {
@@ -163,9 +165,8 @@ scan(scan_t *s, vlm_err_t *err)
         case '0': case '1': case '2': case '3': case '4':
         case '5': case '6': case '7': case '8': case '9':
 
-            if (scan_number(s) >= DIGITS) {
-                s->large = 1;
-            }
+            n = scan_number(s);
+            s->kept |= is_kept((const char *) s->data + s->i + 1 - n, n);
 
             break;
 
@@ -254,9 +255,70 @@ scan_number(scan_t *s)
 }
 
 
+static int
+is_kept(const char *p, size_t n)
+{
+    size_t  i;
+
+    if (n >= DIGITS || (n == 2 && p[0] == '-' && p[1] == '0')) {
+        return 1;
+    }
+
+    for (i = 0; i < n && p[i] != '.' && p[i] != 'e' && p[i] != 'E'; i++) { /* void */ }
+
+    return i < n;
+}
+
+
+/* the number of digits at p */
+
+static size_t
+digits(const char *p, size_t n)
+{
+    size_t  i;
+
+    for (i = 0; i < n && isdigit((unsigned char) p[i]); i++) { /* void */ }
+
+    return i;
+}
+
+
+/* cJSON takes numbers that JSON does not have, such as 007 */
+
+static int
+is_number(const char *p, size_t n)
+{
+    size_t  i, whole;
+
+    i = p[0] == '-';
+    whole = digits(p + i, n - i);
+
+    if (whole == 0 || (whole > 1 && p[i] == '0')) {
+        return 0;
+    }
+
+    i += whole;
+
+    if (i < n && p[i] == '.') {
+        i++;
+        whole = digits(p + i, n - i);
+        i += whole;
+    }
+
+    if (whole > 0 && i < n && (p[i] == 'e' || p[i] == 'E')) {
+        i++;
+        i += i < n && (p[i] == '+' || p[i] == '-');
+        whole = digits(p + i, n - i);
+        i += whole;
+    }
+
+    return whole > 0 && i == n;
+}
+
+
 /*
- * cJSON has a number as a double.  The text of a large one becomes the value's string, in the
- * order of the document, which is valid; cJSON frees it, and vlm_json_int() reads it.
+ * cJSON has a number as a double.  The text of one that this would not give again becomes the
+ * value's string, in the order of the document, which is valid; cJSON frees it.
  */
 
 static void
@@ -290,7 +352,7 @@ keep_numbers(cJSON *j, scan_t *s)
         s->i++;
 
         /* no strndup(): sanitizers want a zero at the end of its source, which a body lacks */
-        kept = n >= DIGITS ? malloc(n + 1) : NULL;
+        kept = is_kept(text, n) && is_number(text, n) ? malloc(n + 1) : NULL;
 
         if (kept != NULL) {
             memcpy(kept, text, n);
@@ -694,6 +756,24 @@ vlm_json_number(const vlm_json_t *j, double otherwise)
 {
     return cJSON_IsNumber(j) && isfinite(j->valuedouble) ? j->valuedouble
                                                          : otherwise;
+}
+
+
+const char *
+vlm_json_written(const vlm_json_t *j)
+{
+    return cJSON_IsNumber(j) ? j->valuestring : NULL;
+}
+
+
+const char *
+vlm_json_digits(const vlm_json_t *j)
+{
+    const char  *text;
+
+    text = vlm_json_written(j);
+
+    return text != NULL && text[strspn(text, "-0123456789")] == '\0' ? text : NULL;
 }
 
 

@@ -92,6 +92,14 @@ int vlm_json_int(const vlm_json_t *j, int64_t low,
     int64_t high, int64_t *out);
 
 /*
+ * Of a document of vlm_json_parse(), for a number that its double, or a whole number of 64 bits,
+ * would not give again: its text as it was written, which is one of JSON's; else NULL.  The second
+ * only of those in digits alone, a whole number of any length.
+ */
+const char *vlm_json_written(const vlm_json_t *j);
+const char *vlm_json_digits(const vlm_json_t *j);
+
+/*
  * A checkpoint's document, without those limits.  name is for messages.  VLM_EMODEL with the byte
  * offset where it stops being JSON.  Numbers above 2^53 are not exact: see vlm_json_u64().
  */

@@ -405,8 +405,11 @@ void
 vlm_json_put_value(vlm_json_out_t *w,
     const vlm_json_t *j)
 {
-    int64_t       n;
+    int64_t            n;
+    const char        *whole;
     const vlm_json_t  *m;
+
+    whole = vlm_json_digits(j);
 
     if (vlm_json_is_object(j)) {
         put_object(w, j);
@@ -426,6 +429,10 @@ vlm_json_put_value(vlm_json_out_t *w,
 
     } else if (vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0) {
         vlm_json_put_int(w, n);
+
+    } else if (whole != NULL) {
+        separate(w);
+        put(w, whole, strlen(whole));
 
     } else if (vlm_json_is_number(j)) {
         vlm_json_put_double(w, vlm_json_number(j, NAN));

@@ -74,7 +74,7 @@ void vlm_json_add_logprob(vlm_json_out_t *w, const char *key, double x);
 void vlm_json_add_format(vlm_json_out_t *w, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* the parsed value, with keys sorted */
+/* the parsed value, with keys sorted; whole numbers to the last digit, others as doubles */
 
 void vlm_json_put_value(vlm_json_out_t *w,
     const vlm_json_t *j);

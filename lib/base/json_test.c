@@ -154,6 +154,67 @@ a_whole_number_of_64_bits_is_read_to_its_last_digit(void **state)
 }
 
 
+/* What stands for a number that its double would not give again; NULL: its double does. */
+static void
+a_number_keeps_its_text(void **state)
+{
+    size_t       i;
+    char         text[256];
+    json_t      *j, *copy;
+    const char  *kept, *digits;
+
+#define LONG  "1234567890123456789012345678901234567890123456789012345678901234567890"
+
+    static const struct {
+        const char  *text, *written;
+        int          whole;
+    } cases[] = {
+        { "17", NULL, 0 }, { "-12345678901234", NULL, 0 }, { "-0", "-0", 1 },
+        { "895364772075444712345678", "895364772075444712345678", 1 },
+        { "9007199254740993", "9007199254740993", 1 }, { "-" LONG, "-" LONG, 1 },
+        { "1.0", "1.0", 0 }, { "1.50", "1.50", 0 }, { "1e5", "1e5", 0 }, { "-2E-07", "-2E-07", 0 },
+        { "0." LONG "e-3", "0." LONG "e-3", 0 }, { LONG LONG LONG, LONG LONG LONG, 1 },
+        { "1e999", "1e999", 0 }, { "0000000000000007", NULL, 0 }, { "1.", NULL, 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void) snprintf(text, sizeof(text), "%s", cases[i].text);
+        j = parse(text, NULL);
+        assert_non_null(j);
+        kept = vlm_json_written(j);
+        digits = vlm_json_digits(j);
+
+        if (cases[i].written == NULL) {
+            assert_null(kept);
+        } else {
+            assert_string_equal(kept, cases[i].written);
+        }
+
+        assert_int_equal(digits != NULL, cases[i].whole);
+        assert_null(vlm_json_text(j));
+        vlm_json_free(j);
+
+        /* beside others, and in a copy */
+
+        (void) snprintf(text, sizeof(text), "[\"1.5\", {\"2.5\": [%s , 3.5]}]", cases[i].text);
+        j = parse(text, NULL);
+        assert_non_null(j);
+        copy = vlm_json_copy(j);
+        vlm_json_free(j);
+
+        kept = vlm_json_written(vlm_json_first(vlm_json_first(vlm_json_next(vlm_json_first(copy)))));
+        assert_true(kept == cases[i].written || strcmp(kept, cases[i].written) == 0);
+        vlm_json_free(copy);
+    }
+
+    refused("[" LONG "x]", "Not JSON at byte 71 of 73");
+    refused("[" LONG "] 1", "More than one JSON value: the second begins at byte 73 of 74");
+    assert_null(vlm_json_written(NULL));
+}
+
+
 static void
 of_equal_keys_the_last_counts(void **state)
 {
@@ -512,13 +573,13 @@ a_parsed_value_is_written_with_sorted_keys(void **state)
     (void) state;
 
     j = parse("{\"b\": [1, 2.5, {\"z\": null, \"y\": \"\"}], \"a\": true,"
-              " \"b2\": -1e3, \"a\": \"last\", \"A\": 9007199254740993}",
+              " \"b2\": -1e3, \"a\": \"last\", \"A\": [9007199254740993, 98765432109876543210]}",
               NULL);
     assert_non_null(j);
 
     vlm_json_init(&w, 4096);
     vlm_json_put_value(&w, j);
-    written(&w, "{\"A\":9007199254740993,\"a\":\"last\",\"b\":[1,2.5,"
+    written(&w, "{\"A\":[9007199254740993,98765432109876543210],\"a\":\"last\",\"b\":[1,2.5,"
                 "{\"y\":\"\",\"z\":null}],\"b2\":-1000}\n");
 
     vlm_json_free(j);
@@ -634,6 +695,7 @@ main(void)
         cmocka_unit_test(floats_are_read_again_as_they_were),
         cmocka_unit_test(a_body_is_read_by_its_members),
         cmocka_unit_test(a_whole_number_of_64_bits_is_read_to_its_last_digit),
+        cmocka_unit_test(a_number_keeps_its_text),
         cmocka_unit_test(of_equal_keys_the_last_counts),
         cmocka_unit_test(a_member_is_found_without_a_parse),
         cmocka_unit_test(truth_is_as_in_python),
