@@ -10,7 +10,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 703;
+plan tests => repeat_each() * 725;
 
 run_tests();
 
@@ -904,6 +904,29 @@ $main::named = { type => 'function', function => { name => 'grasp' } };
 \&main::fault
 --- response_body eval
 [map { "invalid_request_error|$_\n" } 'tools|-', 'tools.0|-', 'tools.0|-', 'tool_choice|-', 'tool_choice|-', 'response_format.type|unsupported_parameter', 'tools|invalid_function_parameters', ('messages.0.tool_calls|-') x 2]
+
+
+
+=== TEST 45.4.1: a call that is demanded without tools is refused
+--- request eval
+[map { main::chat_with(max_tokens => 1, %$_) } { tool_choice => 'required' }, { tool_choice => $main::named, tools => [] }, { tool_choice => 7 }, { function_call => { name => 'grasp' } }, { tool_choice => 'auto' }, { tool_choice => 'none', tools => [] }, { tool_choice => undef, function_call => 'auto' }]
+--- error_code eval
+[(400) x 4, (200) x 3]
+--- response_body_like eval
+[(qr/"message":"tool_choice demands a call, but the request has no tools","param":"tool_choice"/) x 3, qr/function_call demands a call, but the request has no functions/, (qr/"finish_reason":"length"/) x 3]
+
+
+
+=== TEST 45.4.2: whole numbers in arguments keep the digits that were generated
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 80;/; $text
+--- request eval
+my $n = '895364772075444712345678';
+my $call = { name => 'count', strict => main::yes(), parameters => { type => 'object', properties => { n => { type => 'integer', const => 'N' } }, required => ['n'] } };
+[map { s/"N"/$n/r } map({ main::chat_with(max_tokens => 80, tools => [{ type => 'function', function => $call }], tool_choice => 'required', parallel_tool_calls => main::no(), stream => $_) } main::no(), main::yes()),
+ map({ main::post('responses', input => 'hi', max_output_tokens => 80, tools => [{ type => 'function', %$call }], tool_choice => 'required', parallel_tool_calls => main::no(), stream => $_) } main::no(), main::yes())]
+--- response_body_like eval
+[(qr/"arguments":"\{\\"n\\": 895364772075444712345678\}"/) x 2, (qr/^(?=.*"const": ?"?895364772075444712345678\b).*"arguments":"\{\\"n\\": 895364772075444712345678\}"/s) x 2]
 
 
 
