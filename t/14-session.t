@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 111;
+plan tests => repeat_each() * 139;
 
 run_tests();
 
@@ -176,3 +176,21 @@ sub { my $all = JSON::PP->new->utf8->decode(shift); return scalar @$all . " entr
 [qr/"turn_number":2/, (qr/The Idempotency-Key is not 1 to 255 printable characters of ASCII/) x 2, qr/reset/, qr/"turn_number":2/]
 --- error_code eval
 [200, 400, 400, 200, 200]
+
+
+
+=== TEST 90: a session belongs to the tenant that has made it
+--- http_config eval
+(my $text = $::Http) =~ s/store logs/cache_salt \$http_x_tenant; store logs/; $text
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- more_headers eval
+[map { "Content-Type: application/json\nX-Tenant: $_" } 'one', ('two', '') x 4, 'two', 'one', 'one', 'one', 'two']
+--- request eval
+[main::chat(session_id => 'shared', image => 'cup.png'),
+ map({ ($_) x 2 } "GET /api/history/shared", "POST /api/session/shared/reset", "DELETE /api/session/shared", "GET /api/history/0123456789abcdef%2Fshared"),
+ main::chat(session_id => 'shared'), main::chat(session_id => 'shared'), "GET /api/history/shared", "DELETE /api/session/shared", "DELETE /api/session/shared"]
+--- error_code eval
+[200, (404) x 8, 200, 200, 200, 200, 200]
+--- response_body_like eval
+[qr/"turn_number":2\}/, (qr/ot found/) x 8, qr/No image set/, qr/"turn_number":4\}/, qr/^\[(?:\{.*"role":.*\},?){4}\]$/, (qr/"status":"deleted"/) x 2]

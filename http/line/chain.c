@@ -12,7 +12,7 @@
 struct ngx_http_vlm_chain_s {
     ngx_str_node_t                sn;
     ngx_queue_t                   turns;       /* ctx->turn */
-    u_char                        id[VLM_STORE_ID];
+    u_char                        id[VLM_STORE_SESSION];
 };
 
 

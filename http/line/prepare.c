@@ -220,7 +220,8 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    ngx_str_t  session;
+    ngx_str_t         session;
+    vlm_store_text_t  id;
 
     if (ngx_http_vlm_prepare_failed(ctx)) {
         return;
@@ -235,10 +236,12 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 
     /* for the log, which is written after the fields were freed */
 
-    session.len = ctx->place.session.len;
-    session.data = (u_char *) ctx->place.session.data;
+    if (ctx->place.session.len) {
+        id = vlm_store_session_id(ctx->place.session);
 
-    if (session.len) {
+        session.len = id.len;
+        session.data = (u_char *) id.data;
+
         ctx->session.data = ngx_pstrdup(r->pool, &session);
         ctx->session.len = ctx->session.data ? session.len : 0;
     }

@@ -555,7 +555,7 @@ vlm_document_delete(store_t *st, const client_t *client, text_t id, err_t *err)
 
 
 int
-vlm_document_newest(store_t *st, uint64_t salt, char session[VLM_STORE_ID + 1], err_t *err)
+vlm_document_newest(store_t *st, uint64_t salt, char session[VLM_STORE_SESSION + 1], err_t *err)
 {
     int            rc;
     text_t         id;
@@ -575,7 +575,7 @@ vlm_document_newest(store_t *st, uint64_t salt, char session[VLM_STORE_ID + 1], 
     if (rc == OK) {
         id = vlm_db_col_text(st->db, newest, 0);
 
-        if (vlm_store_id(id, err) == OK) {
+        if (vlm_store_id(vlm_store_session_id(id), err) == OK) {
             memcpy(session, id.data, id.len);
             session[id.len] = '\0';
 

@@ -67,7 +67,7 @@ typedef struct {
 
 typedef struct {
     uint64_t                      salt;        /* 0: none */
-    vlm_store_text_t              session;     /* its id; data NULL: none is named */
+    vlm_store_text_t              session;     /* its name; data NULL: none is given */
 } vlm_document_client_t;
 
 
@@ -171,9 +171,10 @@ int vlm_document_unlink(vlm_store_t *st, vlm_store_text_t session, vlm_store_tex
 int vlm_document_delete(vlm_store_t *st, const vlm_document_client_t *client,
     vlm_store_text_t id, vlm_store_err_t *err);
 
-/* the session with the READY document of this salt that was added last; NOTFOUND: none */
+/* the name of the session with the READY document of this salt that was added last; NOTFOUND:
+   none */
 
-int vlm_document_newest(vlm_store_t *st, uint64_t salt, char session[VLM_STORE_ID + 1],
+int vlm_document_newest(vlm_store_t *st, uint64_t salt, char session[VLM_STORE_SESSION + 1],
     vlm_store_err_t *err);
 
 /* documents in each state */

@@ -336,7 +336,7 @@ a_search_has_the_chunks_of_its_session_and_ids_alone(void **state)
     doc_t              a, b, c, doc;
     set_t              set;
     err_t              err;
-    char               session[VLM_STORE_ID + 1];
+    char               session[VLM_STORE_SESSION + 1];
     int8_t             vectors[3][4] = {{ 1, 2, 3, 4 }, { 5, 6, 7, 8 }, { 9, 10, 11, 12 }};
     store_t           *st;
     vlm_store_text_t   id;

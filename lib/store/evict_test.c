@@ -62,7 +62,7 @@ sessions_and_files_that_were_not_used_for_long_are_removed(void **state)
     assert_int_equal(utimensat(AT_FDCWD, temp, ts, 0), 0);
 
     for (i = 0; i < 150; i++) {
-        assert_int_equal(vlm_store_session_create(st, id, &err), OK);
+        assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
         assert_int_equal(append(st, id, epoch_of(st, id), 1, &n, &used, &err),
                          OK);
     }

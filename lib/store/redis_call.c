@@ -55,7 +55,7 @@ vlm_redis_add_key(vlm_redis_args_t *a, char kind, text_t id)
     p[4] = kind;
 
     key.data = p;
-    key.len = 6 + (id.len < VLM_STORE_ID ? id.len : VLM_STORE_ID);
+    key.len = 6 + (id.len < VLM_STORE_SESSION ? id.len : VLM_STORE_SESSION);
 
     memcpy(p + 6, id.data, key.len - 6);
     vlm_redis_add(a, key);

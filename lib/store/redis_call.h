@@ -13,7 +13,7 @@
 #include "store/redis.h"
 
 
-#define VLM_REDIS_KEY   (sizeof("vlm:s:") + VLM_STORE_ID)
+#define VLM_REDIS_KEY   (sizeof("vlm:s:") + VLM_STORE_SESSION)
 #define VLM_REDIS_ARGS  20
 
 

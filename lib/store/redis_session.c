@@ -3,6 +3,8 @@
  * Sessions and their turns in a Redis: the table of functions behind store.h.  redis.c has the
  * connection, redis_entry.c the bytes of an entry, redis_line.c the queue of a session.
  *
+ * ID is a session's name, as store.h has it.
+ *
  *     vlm:s:ID      a hash: epoch, image, and fence, the number of the last turn's lease
  *     vlm:t:ID      a list: the entries, oldest first
  *     vlm:k:ID      a list: for each pair of them the time and its Idempotency-Key or nothing
@@ -135,7 +137,7 @@ session_drop(store_t *st, text_t id, err_t *err)
 {
     args_t  a;
 
-    if (id.len > VLM_STORE_ID) {
+    if (id.len > VLM_STORE_SESSION) {
         return fail_missing(err);
     }
 
@@ -150,7 +152,7 @@ session_reset(store_t *st, text_t id, err_t *err)
 {
     args_t  a;
 
-    if (id.len > VLM_STORE_ID) {
+    if (id.len > VLM_STORE_SESSION) {
         return fail_missing(err);
     }
 
@@ -464,7 +466,7 @@ session_load(store_t *st, text_t id, size_t max, vlm_store_loaded_t *loaded, err
     args_t   a;
     reply_t  reply;
 
-    if (id.len > VLM_STORE_ID) {
+    if (id.len > VLM_STORE_SESSION) {
         return fail_missing(err);
     }
 

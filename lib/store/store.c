@@ -7,6 +7,7 @@
 
 #define _GNU_SOURCE
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 
 #define PATH            VLM_STORE_PATH
+#define SALT            17                 /* bytes before the id in a session's name */
 
 #define OK              VLM_STORE_OK
 #define NOTFOUND        VLM_STORE_NOTFOUND
@@ -218,20 +220,54 @@ vlm_store_id(text_t id, err_t *err)
 }
 
 
-int
-vlm_store_session_create(store_t *st, char id[37], err_t *err)
+text_t
+vlm_store_session_name(uint64_t salt, text_t id, char name[VLM_STORE_SESSION + 1])
 {
+    int     n;
     text_t  t;
+
+    n = 0;
+
+    if (vlm_store_id(id, NULL) != OK) {
+        id.len = 0;
+
+    } else {
+        n = salt != 0 ? snprintf(name, SALT + 1, "%016" PRIx64 "/", salt) : 0;
+        memcpy(name + n, id.data, id.len);
+    }
+
+    t.data = name;
+    t.len = (size_t) n + id.len;
+    name[t.len] = '\0';
+
+    return t;
+}
+
+
+text_t
+vlm_store_session_id(text_t name)
+{
+    if (name.len > SALT && name.data[SALT - 1] == '/') {
+        name.data += SALT;
+        name.len -= SALT;
+    }
+
+    return name;
+}
+
+
+int
+vlm_store_session_create(store_t *st, uint64_t salt, char id[37], err_t *err)
+{
+    char  name[VLM_STORE_SESSION + 1];
 
     if (vlm_disk_uuid(id) != 0) {
         return vlm_db_fail(err, VLM_STORE_EIO,
                            "no random numbers for a session id");
     }
 
-    t.data = id;
-    t.len = 36;
-
-    return vlm_store_session_ensure(st, t, err);
+    return vlm_store_session_ensure(st, vlm_store_session_name(salt, vlm_store_string(id), name),
+                                    err);
 }
 
 
@@ -240,7 +276,7 @@ vlm_store_session_ensure(store_t *st, text_t id, err_t *err)
 {
     int  rc;
 
-    rc = vlm_store_id(id, err);
+    rc = vlm_store_id(vlm_store_session_id(id), err);
 
     return rc == OK ? st->calls->ensure(st, id, err) : rc;
 }

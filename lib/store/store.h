@@ -28,6 +28,7 @@
 /* bounds, in bytes unless said otherwise */
 
 #define VLM_STORE_ID        128    /* of a session's id */
+#define VLM_STORE_SESSION   (17 + VLM_STORE_ID)    /* of its name in the store */
 #define VLM_STORE_NAME      255    /* of a file's name */
 #define VLM_STORE_PATH      1024   /* of a path, zero included */
 #define VLM_STORE_TEXT      (4u << 20)    /* of one text of a turn */
@@ -213,9 +214,25 @@ int vlm_store_usable(vlm_store_t *st,
 int vlm_store_id(vlm_store_text_t id,
     vlm_store_err_t *err);
 
-/* a new session; its id is a random uuid4 */
+/*
+ * The name of a session, which the calls below take as its id.  Clients of another salt never have
+ * the same: it is the id, behind the salt and a "/" if there is a salt, and no id has a "/".  Any
+ * bytes may be an id; of what is none the name is empty, and no session has that.  Never waits.
+ *
+ *   salt      of the client, 0: none
+ *   returns   the name, in the room
+ */
 
-int vlm_store_session_create(vlm_store_t *st, char id[37],
+vlm_store_text_t vlm_store_session_name(uint64_t salt, vlm_store_text_t id,
+    char name[VLM_STORE_SESSION + 1]);
+
+/* the id in a name */
+
+vlm_store_text_t vlm_store_session_id(vlm_store_text_t name);
+
+/* a new session of a client with this salt; its id is a random uuid4 */
+
+int vlm_store_session_create(vlm_store_t *st, uint64_t salt, char id[37],
     vlm_store_err_t *err);
 
 /* OK if it exists or was created by this call; EINPUT: not an id */

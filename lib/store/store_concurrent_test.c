@@ -135,7 +135,7 @@ four_processes_write_at_once(void **state)
             if (append(st, own, epoch, n, &number, &used, &err) != OK
                 || number != (n < 10 ? 2 * (size_t) n : 20)
                 || append(st, "shared", shared, n, &number, &used, &err) != OK
-                || vlm_store_session_create(st, id, &err) != OK)
+                || vlm_store_session_create(st, 0, id, &err) != OK)
             {
                 fprintf(stderr, "%s\n", err.text);
                 _exit(2);
@@ -185,7 +185,7 @@ thread(void *data)
 
     for (i = 1; i <= 20; i++) {
 
-        if (vlm_store_session_create(st, id, NULL) != OK
+        if (vlm_store_session_create(st, 0, id, NULL) != OK
             || append(st, id, epoch_of(st, id), 1, &n, &used, NULL) != OK
             || n != 2
             || vlm_store_upload_add(st, "same", 4, 0, S("s.png"),
@@ -227,7 +227,7 @@ wait_for_it(void *data)
     store_t  *st;
 
     st = data;
-    rc = vlm_store_session_create(st, id, NULL);
+    rc = vlm_store_session_create(st, 0, id, NULL);
 
     return (void *) (intptr_t) rc;
 }
@@ -243,7 +243,7 @@ calls_wait_together_for_a_locked_database(void **state)
     sqlite3        *db;
     pthread_t       t[6];
 
-    assert_int_equal(vlm_store_session_create(*state, id, NULL), OK);
+    assert_int_equal(vlm_store_session_create(*state, 0, id, NULL), OK);
 
     (void) snprintf(path, sizeof(path), "%s/vlm.db", dir);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
@@ -274,7 +274,7 @@ calls_wait_together_for_a_locked_database(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 
     for (i = 0; i < 1000; i++) {
-        if (vlm_store_session_create(*state, id, NULL) == OK) {
+        if (vlm_store_session_create(*state, 0, id, NULL) == OK) {
             break;
         }
 

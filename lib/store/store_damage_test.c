@@ -64,7 +64,7 @@ create_one(err_t *err)
     store_t  *st;
 
     st = vlm_store_open(dir);
-    rc = vlm_store_session_create(st, id, err);
+    rc = vlm_store_session_create(st, 0, id, err);
     vlm_store_close(st);
 
     return rc;
@@ -219,7 +219,7 @@ fill_up(err_t *err)
     st = vlm_store_open(dir);
 
     if (vlm_store_prepare(dir, (uid_t) -1, (gid_t) -1, err) != OK
-        || vlm_store_session_create(st, id, err) != OK
+        || vlm_store_session_create(st, 0, id, err) != OK
         || add(st, id, "x", "x.pdf", 0, &doc, err) != OK
         || vlm_document_take(st, &doc, err) != OK)
     {
@@ -314,7 +314,7 @@ a_file_that_is_no_database_is_reported_and_can_be_replaced(void **state)
 
     spoil("vlm.db", 0, 10000, 1);
 
-    assert_int_equal(vlm_store_session_create(st, id, &err),
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err),
                      VLM_STORE_ECORRUPT);
     assert_non_null(strstr(err.text, "is damaged or no database"));
     assert_non_null(strstr(err.text, "move it away"));
@@ -322,7 +322,7 @@ a_file_that_is_no_database_is_reported_and_can_be_replaced(void **state)
     (void) snprintf(path, sizeof(path), "%s/vlm.db", dir);
     assert_int_equal(unlink(path), 0);
 
-    assert_int_equal(vlm_store_session_create(st, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
 }
 
 
@@ -341,8 +341,8 @@ a_database_that_is_moved_away_is_left_by_every_connection(void **state)
     st = *state;
     other = vlm_store_open(dir);
 
-    assert_int_equal(vlm_store_session_create(st, id, &err), OK);
-    assert_int_equal(vlm_store_session_create(other, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(other, 0, id, &err), OK);
     assert_int_equal(count(st), 2);
 
     for (i = 0; i < 3; i++) {
@@ -351,9 +351,9 @@ a_database_that_is_moved_away_is_left_by_every_connection(void **state)
         assert_int_equal(rename(from, to), 0);
     }
 
-    assert_int_equal(vlm_store_session_create(st, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
     assert_int_equal(count(st), 1);
-    assert_int_equal(vlm_store_session_create(other, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(other, 0, id, &err), OK);
     assert_int_equal(count(other), 2);
     assert_int_equal(count(st), 2);
 
@@ -377,7 +377,7 @@ a_damaged_database_is_reported(void **state)
     st = *state;
 
     for (i = 0; i < 50; i++) {
-        assert_int_equal(vlm_store_session_create(st, id, &err), OK);
+        assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
         assert_int_equal(append(st, id, epoch_of(st, id), 1, &n, &used, &err),
                          OK);
     }
@@ -390,7 +390,7 @@ a_damaged_database_is_reported(void **state)
     rc = OK;
 
     for (i = 0; i < 50 && rc == OK; i++) {
-        rc = vlm_store_session_create(st, id, &err);
+        rc = vlm_store_session_create(st, 0, id, &err);
     }
 
     assert_int_equal(rc, VLM_STORE_ECORRUPT);
@@ -408,7 +408,7 @@ a_database_of_a_later_version_is_left_alone(void **state)
 
     st = *state;
 
-    assert_int_equal(vlm_store_session_create(st, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
     vlm_store_close(st);
 
     /* user_version is at byte 60 of the file, big-endian */
@@ -421,7 +421,7 @@ a_database_of_a_later_version_is_left_alone(void **state)
 
     *state = st = vlm_store_open(dir);
 
-    assert_int_equal(vlm_store_session_create(st, id, &err),
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err),
                      VLM_STORE_ECORRUPT);
     assert_non_null(strstr(err.text, "has schema 9, this server knows 6"));
 }
@@ -472,7 +472,7 @@ a_store_without_its_directory_is_reported(void **state)
 
     st = vlm_store_open("/nonexistent/store");
 
-    assert_int_equal(vlm_store_session_create(st, id, &err),
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err),
                      VLM_STORE_EIO);
     assert_non_null(strstr(err.text, "/nonexistent/store"));
     assert_non_null(strstr(err.text, "No such file or directory"));

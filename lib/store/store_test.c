@@ -23,7 +23,7 @@ a_session_is_made_found_reset_and_deleted(void **state)
     st = *state;
 
     assert_int_equal(count(st), 0);
-    assert_int_equal(vlm_store_session_create(st, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
     assert_int_equal(strlen(id), 36);
     assert_int_equal(count(st), 1);
 
@@ -89,6 +89,65 @@ a_client_may_bring_its_own_id_within_bounds(void **state)
     assert_int_equal(vlm_store_session_ensure(st, S("\xff"), &err),
                      VLM_STORE_EINPUT);
     assert_int_equal(count(st), 3);
+}
+
+
+/* The same id is another session for each salt, and for none. */
+
+static void
+a_session_of_another_salt_is_another(void **state)
+{
+    int                used;
+    char               room[3][VLM_STORE_SESSION + 1], id[VLM_STORE_ID + 2];
+    size_t             i, n;
+    err_t              err;
+    store_t           *st;
+    loaded_t           l;
+    vlm_store_text_t   name[3];
+
+    st = *state;
+
+    memset(id, 'i', sizeof(id));
+    id[VLM_STORE_ID] = '\0';
+
+    for (i = 0; i < 3; i++) {
+        name[i] = vlm_store_session_name(i == 2 ? UINT64_MAX : i, S(id), room[i]);
+        assert_string_equal(vlm_store_session_id(name[i]).data, id);
+    }
+
+    assert_string_equal(room[0], id);          /* as before there were salts */
+
+    assert_int_equal(vlm_store_session_ensure(st, name[1], &err), OK);
+    assert_int_equal(append(st, room[1], epoch_of(st, room[1]), 1, &n, &used, &err), OK);
+
+    for (i = 0; i < 3; i += 2) {
+        assert_int_equal(vlm_store_session_load(st, name[i], MAX, &l, &err), NOTFOUND);
+        assert_int_equal(vlm_store_session_reset(st, name[i], &err), NOTFOUND);
+        assert_int_equal(vlm_store_session_delete(st, name[i], &err), NOTFOUND);
+        assert_int_equal(vlm_store_session_ensure(st, name[i], &err), OK);
+    }
+
+    assert_int_equal(count(st), 3);
+    assert_int_equal(vlm_store_session_delete(st, name[2], &err), OK);
+    assert_int_equal(vlm_store_session_load(st, name[1], MAX, &l, &err), OK);
+    assert_int_equal(l.n, 2);
+    vlm_store_loaded_free(&l);
+
+    /* a name is no id, and what is no id names no session */
+
+    assert_int_equal(vlm_store_session_name(0, name[1], room[0]).len, 0);
+    assert_int_equal(vlm_store_session_name(7, S("0000000000000001/i"), room[0]).len, 0);
+
+    id[VLM_STORE_ID] = 'i';
+    id[VLM_STORE_ID + 1] = '\0';
+    name[0] = vlm_store_session_name(1, S(id), room[0]);
+    assert_int_equal(vlm_store_session_load(st, name[0], MAX, &l, &err), NOTFOUND);
+    assert_int_equal(vlm_store_session_delete(st, name[0], &err), NOTFOUND);
+
+    assert_int_equal(vlm_store_session_create(st, 7, id, &err), OK);
+    assert_int_equal(vlm_store_session_delete(st, S(id), &err), NOTFOUND);
+    assert_int_equal(vlm_store_session_delete(st, vlm_store_session_name(7, S(id), room[0]), &err),
+                     OK);
 }
 
 
@@ -357,7 +416,7 @@ a_stored_turn_outlives_the_process(void **state)
 
     st = *state;
 
-    assert_int_equal(vlm_store_session_create(st, id, &err), OK);
+    assert_int_equal(vlm_store_session_create(st, 0, id, &err), OK);
     assert_int_equal(append(st, id, epoch_of(st, id), 1, &n, &used, &err),
                      OK);
 
@@ -377,6 +436,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         TEST(a_session_is_made_found_reset_and_deleted),
         TEST(a_client_may_bring_its_own_id_within_bounds),
+        TEST(a_session_of_another_salt_is_another),
         TEST(a_turn_of_the_same_key_is_stored_once),
         TEST(turns_are_numbered_2_4_to_20_and_the_oldest_are_dropped),
         TEST(an_entry_comes_back_as_it_was_stored),

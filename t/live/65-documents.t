@@ -463,11 +463,12 @@ ok($s->stop, 'the server ends');
 # ---- tenants ---------------------------------------------------------------------------------
 
 {
-    my $s = VLM->new(name => 'documents-tenants', engine => "$on; thinking off; cache_salt \$http_x_tenant;")->start->ready;
+    my $s = VLM->new(name => 'documents-tenants', engine => "$on; thinking off; cache_salt \$http_x_tenant;",
+                     server => 'location ~ ^/(ask|compare|summarize)$ { vlm_pass live; }')->start->ready;
     my $id = add($s, 'a.pdf', file('latin'), 'alice', undef, 'a')->{json}{id};
     my $as = sub {
-        my ($tenant, $verb, $path) = @_;
-        my $r = $s->begin($verb, $path, '', { 'X-Tenant' => $tenant })->end;
+        my ($tenant, $verb, $path, $body) = @_;
+        my $r = $s->begin($verb, $path, $body // '', { 'X-Tenant' => $tenant })->end;
         return "$r->{code} " . ($r->{json}{error} // '');
     };
 
@@ -476,14 +477,34 @@ ok($s->stop, 'the server ends');
 
     my @wants = (['GET', "/api/documents/$id"], ['GET', "/api/documents/$id?session_id=alice"],
                  ['GET', "/api/documents/$id/pages/1"], ['GET', "/api/documents/$id/pages/1.png"],
-                 ['PUT', "/api/session/bob/documents/$id"], ['DELETE', "/api/documents/$id?session_id=alice"]);
+                 ['DELETE', "/api/documents/$id?session_id=alice"]);
 
     for my $want (@wants) {
         is($as->('b', @$want), '404 Document not found', "@$want finds none of the other tenant");
         is($as->('', @$want), '404 Document not found', 'nor does a client without a tenant');
     }
 
-    is($as->('a', @$_), '200 ', "its own client may @$_") for grep { $_->[0] eq 'GET' } @wants;
+    is($as->('b', 'PUT', "/api/session/bob/documents/$id"), '404 Document not found', 'nor can it be added to another session');
+
+    # A session's id is of no use to another tenant.
+    my ($list, $own) = ('/api/session/alice/documents', "/api/session/alice/documents/$id");
+    my $ask = '{"session_id": "alice", "question": "What is this?"}';
+
+    for my $want (['GET', $list], ['PUT', $own], ['DELETE', $own], ['DELETE', '/api/session/alice'], ['POST', '/api/session/alice/reset'],
+                  ['GET', '/api/history/alice'], ['POST', '/api/ask', $ask])
+    {
+        is($as->($_, @$want), '404 Session not found', "@$want finds no session of another tenant") for 'b', '';
+    }
+
+    my $known = '{"sessionId": "alice", "question": "What is this?"}';
+    like($as->($_, 'POST', '/ask', $known), qr/^404/, 'nor do the endpoints of a PDF service') for 'b', '';
+    is($as->($_, 'POST', '/compare', '{"session_id_1": "alice", "session_id_2": "alice", "question": "x"}') =~ /^200/, $_ eq 'a', "/compare of '$_'") for 'b', '', 'a';
+
+    is(add($s, 'b2.pdf', file('latin'), 'alice', undef, 'b')->{json}{session_id}, 'alice', 'another tenant may have a session of the same id');
+    is_deeply([map { $_->{name} } @{ $s->begin('GET', $list, '', { 'X-Tenant' => $_ })->end->{json}{documents} }], [$_ eq 'a' ? 'a.pdf' : 'b2.pdf'],
+              "the session of $_ has its own document") for 'a', 'b';
+
+    is($as->('a', @$_), '200 ', "its own client may @$_") for (grep { $_->[0] eq 'GET' } @wants), ['POST', '/api/ask', $ask], ['POST', '/ask', $known], ['DELETE', $own];
     ok($s->stop, 'the server ends');
 }
 

@@ -107,19 +107,25 @@ static int
 ngx_http_vlm_documents_session(ngx_http_vlm_ctx_t *ctx,
     vlm_store_text_t session, char id[VLM_STORE_ID + 1])
 {
-    int  rc;
+    int   rc;
+    char  name[VLM_STORE_SESSION + 1];
 
     if (session.data == NULL) {
-        rc = vlm_store_session_create(ctx->engine->store, id, &ctx->stored);
-
-    } else {
-        rc = vlm_store_session_ensure(ctx->engine->store, session,
-                                      &ctx->stored);
+        return vlm_store_session_create(ctx->engine->store,
+                                    ngx_http_vlm_order_salt(&ctx->place.rank),
+                                    id, &ctx->stored);
     }
 
-    if (rc == VLM_STORE_OK && session.data) {
+    rc = vlm_store_id(session, &ctx->stored);
+
+    if (rc == VLM_STORE_OK) {
         ngx_memcpy(id, session.data, session.len);
         id[session.len] = '\0';
+
+        rc = vlm_store_session_ensure(ctx->engine->store,
+                                 ngx_http_vlm_order_session(&ctx->place.rank,
+                                                            session, name),
+                                 &ctx->stored);
     }
 
     return rc;
@@ -131,18 +137,23 @@ ngx_http_vlm_documents_keep(ngx_http_vlm_ctx_t *ctx, vlm_store_text_t session,
     const vlm_document_upload_t *up, vlm_document_t *doc,
     char id[VLM_STORE_ID + 1])
 {
-    int           rc;
-    vlm_store_t  *st;
+    int                rc;
+    char               room[VLM_STORE_SESSION + 1];
+    vlm_store_t       *st;
+    vlm_store_text_t   name;
 
     st = ctx->engine->store;
 
     rc = ngx_http_vlm_documents_session(ctx, session, id);
 
     if (rc == VLM_STORE_OK) {
-        rc = vlm_document_add(st, vlm_store_string(id), up, doc, &ctx->stored);
+        name = ngx_http_vlm_order_session(&ctx->place.rank,
+                                          vlm_store_string(id), room);
+
+        rc = vlm_document_add(st, name, up, doc, &ctx->stored);
 
         if (rc != VLM_STORE_OK && session.data == NULL) {
-            (void) vlm_store_session_delete(st, vlm_store_string(id), NULL);
+            (void) vlm_store_session_delete(st, name, NULL);
         }
     }
 
@@ -257,14 +268,27 @@ ngx_http_vlm_documents_hold(ngx_http_request_t *r, void (*leave)(void *data),
 }
 
 
-/* the session that the argument session_id names; id has its characters */
+/* a client, and its session in the store */
+
+static void
+ngx_http_vlm_documents_of(ngx_http_vlm_ctx_t *ctx,
+    vlm_document_client_t *client, vlm_store_text_t id,
+    char name[VLM_STORE_SESSION + 1])
+{
+    client->salt = ngx_http_vlm_order_salt(&ctx->place.rank);
+    client->session = ngx_http_vlm_order_session(&ctx->place.rank, id, name);
+}
+
+
+/* the same, if the argument session_id names one */
 
 static ngx_int_t
 ngx_http_vlm_documents_client(ngx_http_vlm_ctx_t *ctx,
-    vlm_document_client_t *client, u_char id[3 * VLM_STORE_ID])
+    vlm_document_client_t *client, char name[VLM_STORE_SESSION + 1])
 {
-    u_char     *src, *dst;
-    ngx_str_t   value;
+    u_char            *src, *dst, id[3 * VLM_STORE_ID];
+    ngx_str_t          value;
+    vlm_store_text_t   text;
 
     client->salt = ngx_http_vlm_order_salt(&ctx->place.rank);
     client->session.data = NULL;
@@ -284,8 +308,10 @@ ngx_http_vlm_documents_client(ngx_http_vlm_ctx_t *ctx,
 
     ngx_unescape_uri(&dst, &src, value.len, 0);
 
-    client->session.data = (char *) id;
-    client->session.len = dst - id;
+    text.data = (char *) id;
+    text.len = dst - id;
+
+    ngx_http_vlm_documents_of(ctx, client, text, name);
 
     return NGX_OK;
 }
@@ -294,11 +320,11 @@ ngx_http_vlm_documents_client(ngx_http_vlm_ctx_t *ctx,
 void
 ngx_http_vlm_documents_get(ngx_http_vlm_ctx_t *ctx)
 {
-    u_char                 id[3 * VLM_STORE_ID];
+    char                   name[VLM_STORE_SESSION + 1];
     vlm_document_t         doc;
     vlm_document_client_t  client;
 
-    if (ngx_http_vlm_documents_client(ctx, &client, id) != NGX_OK) {
+    if (ngx_http_vlm_documents_client(ctx, &client, name) != NGX_OK) {
         return;
     }
 
@@ -319,6 +345,7 @@ ngx_http_vlm_documents_get(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_documents_list(ngx_http_vlm_ctx_t *ctx)
 {
+    char             name[VLM_STORE_SESSION + 1];
     size_t           i, n;
     vlm_json_out_t  *w;
     vlm_document_t  *docs;
@@ -331,8 +358,9 @@ ngx_http_vlm_documents_list(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->stored.code = vlm_document_list(ctx->engine->store,
-                                         ctx->place.session, docs, &n,
-                                         &ctx->stored);
+                           ngx_http_vlm_order_session(&ctx->place.rank,
+                                                      ctx->place.session, name),
+                           docs, &n, &ctx->stored);
 
     if (ctx->stored.code == VLM_STORE_OK) {
         w = &ctx->out.json;
@@ -431,15 +459,16 @@ ngx_http_vlm_documents_link_body(ngx_http_vlm_ctx_t *ctx, vlm_json_t **json)
 void
 ngx_http_vlm_documents_link(ngx_http_vlm_ctx_t *ctx)
 {
+    char                    room[VLM_STORE_SESSION + 1];
     vlm_json_t             *json;
     const char             *name;
-    vlm_store_text_t        id;
+    vlm_store_text_t        session, id;
     vlm_document_client_t   client;
 
     if (ngx_http_vlm_documents_link_body(ctx, &json) == NGX_OK) {
 
-        client.salt = ngx_http_vlm_order_salt(&ctx->place.rank);
-        ngx_http_vlm_documents_cut(ctx->place.session, &client.session, &id);
+        ngx_http_vlm_documents_cut(ctx->place.session, &session, &id);
+        ngx_http_vlm_documents_of(ctx, &client, session, room);
 
         name = json ? vlm_json_text(vlm_json_get(json, "name")) : NULL;
 
@@ -457,9 +486,12 @@ ngx_http_vlm_documents_link(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_documents_unlink(ngx_http_vlm_ctx_t *ctx)
 {
+    char              name[VLM_STORE_SESSION + 1];
     vlm_store_text_t  session, id;
 
     ngx_http_vlm_documents_cut(ctx->place.session, &session, &id);
+
+    session = ngx_http_vlm_order_session(&ctx->place.rank, session, name);
 
     ctx->stored.code = vlm_document_unlink(ctx->engine->store, session, id,
                                            &ctx->stored);
@@ -471,10 +503,10 @@ ngx_http_vlm_documents_unlink(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_documents_delete(ngx_http_vlm_ctx_t *ctx)
 {
-    u_char                 id[3 * VLM_STORE_ID];
+    char                   name[VLM_STORE_SESSION + 1];
     vlm_document_client_t  client;
 
-    if (ngx_http_vlm_documents_client(ctx, &client, id) != NGX_OK) {
+    if (ngx_http_vlm_documents_client(ctx, &client, name) != NGX_OK) {
         return;
     }
 

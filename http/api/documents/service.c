@@ -105,6 +105,26 @@ ngx_http_vlm_service_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 }
 
 
+/* the name in the store of the client's session, malloc()ed */
+
+static ngx_int_t
+ngx_http_vlm_service_name(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    const char *field, vlm_store_text_t *session)
+{
+    char              name[VLM_STORE_SESSION + 1];
+    vlm_store_text_t  id;
+
+    id = vlm_store_string(vlm_json_text(vlm_json_get(json, field)));
+
+    (void) ngx_http_vlm_order_session(&ctx->place.rank, id, name);
+
+    *session = vlm_store_string(strdup(name));
+
+    return session->data ? NGX_OK
+                         : ngx_http_vlm_fail_memory(ctx, "the session");
+}
+
+
 /* the session, or the one of the newest document; without either "said" is
    set */
 
@@ -113,11 +133,11 @@ ngx_http_vlm_service_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     ngx_http_vlm_service_t *s = ctx->data;
 
-    char             newest[VLM_STORE_ID + 1];
+    char             newest[VLM_STORE_SESSION + 1];
     vlm_store_err_t  err;
 
     if (!vlm_json_is_null(vlm_json_get(json, "sessionId"))) {
-        return ngx_http_vlm_service_text(ctx, json, "sessionId",
+        return ngx_http_vlm_service_name(ctx, json, "sessionId",
                                          &s->session[0]);
     }
 
@@ -269,9 +289,9 @@ ngx_http_vlm_service_compare_fields(ngx_http_vlm_ctx_t *ctx,
 
     s = ctx->data;
 
-    if (ngx_http_vlm_service_text(ctx, json, "session_id_1", &s->session[0])
+    if (ngx_http_vlm_service_name(ctx, json, "session_id_1", &s->session[0])
         != NGX_OK
-        || ngx_http_vlm_service_text(ctx, json, "session_id_2",
+        || ngx_http_vlm_service_name(ctx, json, "session_id_2",
                                      &s->session[1])
            != NGX_OK)
     {

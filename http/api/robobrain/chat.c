@@ -213,9 +213,10 @@ ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 ngx_int_t
 ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    const char                 *text;
-    const vlm_json_t           *id;
-    vlm_store_err_t             err;
+    char               name[VLM_STORE_SESSION + 1];
+    const char        *text;
+    vlm_store_err_t    err;
+    const vlm_json_t  *id;
 
     id = vlm_json_get(json, "session_id");
 
@@ -233,14 +234,17 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         return ngx_http_vlm_fail_input(ctx, "The session ID is not a string");
     }
 
-    ctx->place.session = vlm_store_string(strdup(text));
-
-    if (ctx->place.session.data == NULL) {
-        return ngx_http_vlm_fail_memory(ctx, "the session");
+    if (vlm_store_id(vlm_store_string(text), &err) != VLM_STORE_OK) {
+        return ngx_http_vlm_fail_store(ctx, &err);
     }
 
-    return vlm_store_id(ctx->place.session, &err) == VLM_STORE_OK
-           ? NGX_OK : ngx_http_vlm_fail_store(ctx, &err);
+    (void) ngx_http_vlm_order_session(&ctx->place.rank, vlm_store_string(text),
+                                      name);
+
+    ctx->place.session = vlm_store_string(strdup(name));
+
+    return ctx->place.session.data
+           ? NGX_OK : ngx_http_vlm_fail_memory(ctx, "the session");
 }
 
 
