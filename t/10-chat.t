@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 214;
+plan tests => repeat_each() * 230;
 
 run_tests();
 
@@ -94,11 +94,22 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 
 === TEST 8: members of the wrong type are refused
 --- request eval
-[map { "POST /api/chat\n$_" } '{"session_id":7,"message":"hi"}', '{"session_id":"s","message":["hi"]}', '{"session_id":"s","message":"hi","image":["a.png"]}', '{"session_id":"s","message":"hi","task":4}']
+[map { "POST /api/chat\n$_" } '{"session_id":[7],"message":"hi"}', '{"session_id":"s","message":["hi"]}', '{"session_id":"s","message":"hi","image":["a.png"]}', '{"session_id":"s","message":"hi","task":4}']
 --- error_code eval
 [(400) x 4]
 --- response_body_like eval
 [(qr/^\{"error":".+"\}\n$/) x 4]
+
+
+
+=== TEST 8.1: a session's id may be a number
+--- request eval
+[(map { "POST /api/chat\n{\"$_,\"text_only\":true,\"message\":\"hi\"}" } 'session_id":17', 'sessionId":17.0', 'session_id":"17"', 'session_id":12345678901234567890123', 'session_id":0'),
+ map { "GET /api/history/$_" } '17', '12345678901234567890123', '1.5']
+--- error_code eval
+[(200) x 4, 400, 200, 200, 404]
+--- response_body_like eval
+[(map { qr/"turn_number":$_\}/ } 2, 4, 6, 2), qr/Missing session ID/, (qr/"content":"hi"/) x 2, qr/not found/]
 
 
 

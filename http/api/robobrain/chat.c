@@ -208,12 +208,14 @@ ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 }
 
 
-/* session_id, or sessionId if that is empty */
+/* session_id, or sessionId if that is empty; a number is the id of its digits,
+   as it was a session's key for the server that this one replaces */
 
 ngx_int_t
 ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    char               name[VLM_STORE_SESSION + 1];
+    char               name[VLM_STORE_SESSION + 1], number[32];
+    int64_t            n;
     const char        *text;
     vlm_store_err_t    err;
     const vlm_json_t  *id;
@@ -230,8 +232,18 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     text = vlm_json_text(id);
 
+    if (vlm_json_is_number(id)) {
+        text = vlm_json_written(id);
+
+        if (vlm_json_int(id, INT64_MIN, INT64_MAX, &n) == 0) {
+            (void) ngx_sprintf((u_char *) number, "%L%Z", n);
+            text = number;
+        }
+    }
+
     if (text == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "The session ID is not a string");
+        return ngx_http_vlm_fail_input(ctx, "The session ID is neither a "
+                                       "string nor a number");
     }
 
     if (vlm_store_id(vlm_store_string(text), &err) != VLM_STORE_OK) {
