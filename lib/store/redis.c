@@ -40,6 +40,7 @@
 
 #define CONNECT_MS      1000
 #define MAX_REPLY       (160u << 20)       /* bytes: more than all texts of a session */
+#define MAX_ITEMS       64                 /* of an answer, more than a session has entries */
 #define MAX_ARGS        512
 #define CODE            24                 /* bytes of an error's code */
 
@@ -49,6 +50,12 @@
 #define EREFUSES        VLM_STORE_EREFUSES
 #define EIO_            VLM_STORE_EIO
 
+
+#if (HIREDIS_MAJOR > 0)
+typedef size_t             elements_t;
+#else
+typedef int                elements_t;
+#endif
 
 typedef vlm_redis_t        redis_t;
 typedef vlm_redis_conf_t   conf_t;
@@ -60,6 +67,7 @@ typedef vlm_store_err_t    err_t;
 struct vlm_redis_s {
     pthread_mutex_t               lock;
     redisContext                 *conn;        /* NULL: to be opened */
+    redisReplyObjectFunctions     functions;   /* hiredis' own, but for arrays */
     conf_t                        conf;
     atomic_llong                  down_until;  /* ms: until then callers are refused */
 };
@@ -70,8 +78,9 @@ static int eval(redis_t *r, const char *script, const text_t *args, size_t n_arg
 static int connected(redis_t *r, long long until, err_t *err);
 static int connect_to_one(redis_t *r, long long until);
 static int introduce(redis_t *r, long long until, err_t *err);
-static int command(redis_t *r, int n, const char **argv, const size_t *len, long long until,
-    redisReply **reply);
+static const char *command(redis_t *r, int n, const char **argv, const size_t *len,
+    long long until, redisReply **reply);
+static void *array_of(const redisReadTask *task, elements_t n);
 static int wait_for(redis_t *r, short events, long long until);
 static int items_of(redis_t *r, redisReply *from, reply_t *reply, err_t *err);
 static int fail_down(redis_t *r, const char *why, err_t *err);
@@ -183,7 +192,7 @@ eval(redis_t *r, const char *script, const text_t *args, size_t n_args, size_t n
     char         keys[24];
     size_t       i, len[MAX_ARGS];
     redisReply  *answer;
-    const char  *argv[MAX_ARGS];
+    const char  *argv[MAX_ARGS], *why;
 
     rc = connected(r, until, err);
     if (rc != OK) {
@@ -205,8 +214,9 @@ eval(redis_t *r, const char *script, const text_t *args, size_t n_args, size_t n
         len[i + 3] = args[i].data != NULL ? args[i].len : 0;
     }
 
-    if (command(r, (int) n_args + 3, argv, len, until, &answer) != 0) {
-        return fail_down(r, "does not answer", err);
+    why = command(r, (int) n_args + 3, argv, len, until, &answer);
+    if (why != NULL) {
+        return fail_down(r, why, err);
     }
 
     rc = answer->type == REDIS_REPLY_ERROR ? fail_reply(r, answer, err)
@@ -249,6 +259,10 @@ connected(redis_t *r, long long until, err_t *err)
     {
         return fail_down(r, "cannot be reached", err);
     }
+
+    r->functions = *r->conn->reader->fn;
+    r->functions.createArray = array_of;
+    r->conn->reader->fn = &r->functions;
 
     /* EAGAIN is no error: wait_for() waits */
 
@@ -304,7 +318,7 @@ introduce(redis_t *r, long long until, err_t *err)
     char         database[16];
     size_t       len[3], i;
     redisReply  *answer;
-    const char  *argv[3];
+    const char  *argv[3], *why;
 
     if (r->conf.password[0] != '\0') {
         n = r->conf.user[0] != '\0' ? 3 : 2;
@@ -317,8 +331,9 @@ introduce(redis_t *r, long long until, err_t *err)
             len[i] = strlen(argv[i]);
         }
 
-        if (command(r, n, argv, len, until, &answer) != 0) {
-            return fail_down(r, "does not answer", err);
+        why = command(r, n, argv, len, until, &answer);
+        if (why != NULL) {
+            return fail_down(r, why, err);
         }
 
         rc = answer->type == REDIS_REPLY_ERROR ? fail_reply(r, answer, err) : OK;
@@ -337,8 +352,9 @@ introduce(redis_t *r, long long until, err_t *err)
         len[0] = 6;
         len[1] = strlen(database);
 
-        if (command(r, 2, argv, len, until, &answer) != 0) {
-            return fail_down(r, "does not answer", err);
+        why = command(r, 2, argv, len, until, &answer);
+        if (why != NULL) {
+            return fail_down(r, why, err);
         }
 
         rc = answer->type == REDIS_REPLY_ERROR ? fail_reply(r, answer, err) : OK;
@@ -360,21 +376,24 @@ refused:
 }
 
 
-/* 0 and an answer to be freed; -1: the connection is of no use any more */
+/* NULL and an answer to be freed; or why the connection is of no use any more */
 
-static int
+static const char *
 command(redis_t *r, int n, const char **argv, const size_t *len, long long until,
     redisReply **reply)
 {
     int            done;
     void          *answer;
+    size_t         bytes, before;
     redisContext  *c;
+
+    static const char  silent[] = "does not answer", wrong[] = "answers what no Redis answers";
 
     c = r->conn;
     answer = NULL;
 
     if (redisAppendCommandArgv(c, n, argv, len) != REDIS_OK) {
-        return -1;
+        return silent;
     }
 
     /* the socket does not block, so that each wait is for the rest of the time */
@@ -382,27 +401,62 @@ command(redis_t *r, int n, const char **argv, const size_t *len, long long until
     for (done = 0; !done; /* void */) {
 
         if (wait_for(r, POLLOUT, until) != 0 || redisBufferWrite(c, &done) != REDIS_OK) {
-            return -1;
+            return silent;
         }
     }
 
-    for ( ;; ) {
+    for (bytes = 0; bytes <= MAX_REPLY; bytes += c->reader->len - before) {
 
         if (redisGetReplyFromReader(c, &answer) != REDIS_OK) {
-            return -1;
+            return wrong;
         }
 
         if (answer != NULL) {
             *reply = answer;
-            return 0;
+            return NULL;
         }
 
-        if (c->reader->len > MAX_REPLY || wait_for(r, POLLIN, until) != 0
-            || redisBufferRead(c) != REDIS_OK)
-        {
-            return -1;
+        before = c->reader->len;
+
+        if (wait_for(r, POLLIN, until) != 0 || redisBufferRead(c) != REDIS_OK) {
+            return silent;
         }
     }
+
+    return wrong;
+}
+
+
+/*
+ * hiredis takes memory for as many elements as an array says that it has, and arrays in arrays, as
+ * deep as they go.  The answers of scripts are arrays of strings.  NULL: it is refused.
+ */
+
+static void *
+array_of(const redisReadTask *task, elements_t n)
+{
+    redisReply  *reply;
+
+    if (task->parent != NULL || n > MAX_ITEMS) {
+        return NULL;
+    }
+
+    reply = calloc(1, sizeof(redisReply));
+
+    if (reply == NULL) {
+        return NULL;
+    }
+
+    reply->type = task->type;
+    reply->element = calloc((size_t) n + 1, sizeof(redisReply *));
+    reply->elements = (size_t) n;
+
+    if (reply->element == NULL) {
+        free(reply);
+        return NULL;
+    }
+
+    return reply;
 }
 
 

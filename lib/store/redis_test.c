@@ -732,9 +732,70 @@ a_redis_that_refuses_says_why_without_the_password(void **state)
 /* A server that answers each command with the same line, until its client has gone. */
 
 typedef struct {
-    int          fd;                        /* listens */
-    const char  *line;
+    int                 fd;                 /* listens */
+    const char         *line;
+    size_t              n, bytes;           /* strings behind it, and bytes of each */
+    struct sockaddr_un  sun;
 } refuser_t;
+
+
+static void
+refuser_open(refuser_t *r, vlm_redis_conf_t *c)
+{
+    char   url[128];
+    err_t  err;
+
+    memset(r, 0, sizeof(*r));
+
+    r->sun.sun_family = AF_UNIX;
+    (void) snprintf(r->sun.sun_path, sizeof(r->sun.sun_path), "%.64s/refuser", redis_dir);
+    (void) snprintf(url, sizeof(url), "redis://unix:%s", r->sun.sun_path);
+    assert_int_equal(vlm_redis_parse(url, c, &err), OK);
+
+    r->fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(r->fd, (struct sockaddr *) &r->sun, sizeof(r->sun)), 0);
+    assert_int_equal(listen(r->fd, 1), 0);
+}
+
+
+static void
+refuser_close(refuser_t *r)
+{
+    (void) close(r->fd);
+    (void) unlink(r->sun.sun_path);
+}
+
+
+static int
+send_all(int fd, const char *text, size_t bytes)
+{
+    return write(fd, text, bytes) == (ssize_t) bytes ? 0 : -1;
+}
+
+
+static void
+send_strings(int fd, const refuser_t *r)
+{
+    char    head[32], *text;
+    size_t  i;
+
+    text = calloc(1, r->bytes + 2);
+
+    if (text == NULL) {
+        return;
+    }
+
+    (void) snprintf(head, sizeof(head), "$%zu\r\n", r->bytes);
+    memcpy(text + r->bytes, "\r\n", 2);
+
+    for (i = 0; i < r->n; i++) {
+        if (send_all(fd, head, strlen(head)) != 0 || send_all(fd, text, r->bytes + 2) != 0) {
+            break;
+        }
+    }
+
+    free(text);
+}
 
 
 static void *
@@ -748,9 +809,11 @@ refuse(void *data)
     fd = accept(r->fd, NULL, NULL);
 
     while (fd != -1 && read(fd, some, sizeof(some)) > 0) {
-        if (write(fd, r->line, strlen(r->line)) != (ssize_t) strlen(r->line)) {
+        if (send_all(fd, r->line, strlen(r->line)) != 0) {
             break;
         }
+
+        send_strings(fd, r);
     }
 
     (void) close(fd);
@@ -763,13 +826,11 @@ static void
 each_refusal_of_a_redis_has_its_code(void **state)
 {
     size_t              i;
-    char                url[128];
     err_t               err;
     store_t            *one;
     refuser_t           r;
     pthread_t           thread;
     vlm_redis_conf_t    c;
-    struct sockaddr_un  sun;
 
     static const struct {
         const char  *line;
@@ -798,15 +859,7 @@ each_refusal_of_a_redis_has_its_code(void **state)
 
     (void) state;
 
-    memset(&sun, 0, sizeof(sun));
-    sun.sun_family = AF_UNIX;
-    (void) snprintf(sun.sun_path, sizeof(sun.sun_path), "%.64s/refuser", redis_dir);
-    (void) snprintf(url, sizeof(url), "redis://unix:%s", sun.sun_path);
-    assert_int_equal(vlm_redis_parse(url, &c, &err), OK);
-
-    r.fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(r.fd, (struct sockaddr *) &sun, sizeof(sun)), 0);
-    assert_int_equal(listen(r.fd, 1), 0);
+    refuser_open(&r, &c);
 
     for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         r.line = known[i].line;
@@ -822,11 +875,90 @@ each_refusal_of_a_redis_has_its_code(void **state)
         (void) pthread_join(thread, NULL);
     }
 
-    (void) close(r.fd);
-    (void) unlink(sun.sun_path);
+    refuser_close(&r);
 
     assert_string_equal(vlm_store_text(EREFUSES),
                         "The store takes no writes at the moment, try again");
+}
+
+
+/* the most address space that this process has had, in KiB */
+
+static long
+peak(void)
+{
+    long   kb;
+    char   line[128];
+    FILE  *f;
+
+    kb = -1;
+    f = fopen("/proc/self/status", "r");
+    assert_non_null(f);
+
+    while (kb == -1 && fgets(line, sizeof(line), f) != NULL) {
+        (void) sscanf(line, "VmPeak: %ld", &kb);
+    }
+
+    (void) fclose(f);
+
+    return kb;
+}
+
+
+static void
+an_answer_beyond_all_bounds_takes_no_memory_and_no_time(void **state)
+{
+    long                before;
+    size_t              i;
+    err_t               err;
+    store_t            *one;
+    refuser_t           r;
+    pthread_t           thread;
+    vlm_redis_conf_t    c;
+    struct timespec     from;
+
+    static const struct {
+        const char  *line;
+        size_t       n, bytes;
+        long         kb;
+    } bad[] = {
+        { "*2147483647\r\n$1\r\na\r\n", 0, 0, 65536 },
+        { "*2147483648\r\n", 0, 0, 65536 },
+        { "*9223372036854775807\r\n", 0, 0, 65536 },
+        { "*50000000\r\n$1\r\na\r\n", 0, 0, 65536 },
+        { "*65\r\n", 65, 1, 65536 },
+        { "*1\r\n*1\r\n$1\r\na\r\n", 0, 0, 65536 },
+        { "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", 0, 0, 65536 },
+        { "$9223372036854775808\r\n", 0, 0, 65536 },
+        { "*40\r\n", 40, 5 << 20, 1 << 20 },          /* no string of them is too long */
+    };
+
+    (void) state;
+
+    refuser_open(&r, &c);
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        r.line = bad[i].line;
+        r.n = bad[i].n;
+        r.bytes = bad[i].bytes;
+        assert_int_equal(pthread_create(&thread, NULL, refuse, &r), 0);
+
+        one = vlm_store_open_redis(&c, dir, 0);
+        assert_non_null(one);
+
+        before = peak();
+        (void) clock_gettime(CLOCK_MONOTONIC, &from);
+
+        assert_int_equal(vlm_store_session_ensure(one, S("s"), &err), EDOWN);
+        assert_non_null(strstr(err.text, "answers what no Redis answers"));
+        assert_in_range(ms_since(&from), 0, 2 * VLM_REDIS_CALL_MS);
+        assert_in_range(peak() - before, 0, bad[i].kb);
+
+        vlm_store_close(one);
+        (void) pthread_join(thread, NULL);
+    }
+
+    refuser_close(&r);
 }
 
 
@@ -897,6 +1029,7 @@ main(void)
         TEST(a_redis_that_hangs_holds_no_thread_for_long),
         TEST(a_redis_that_refuses_says_why_without_the_password),
         TEST(each_refusal_of_a_redis_has_its_code),
+        TEST(an_answer_beyond_all_bounds_takes_no_memory_and_no_time),
         TEST(what_no_server_has_stored_is_refused),
     };
 
