@@ -123,6 +123,29 @@ is($one->post('/api/session')->{code}, 200, 'a session is made');
 is($two->begin('DELETE', '/api/session/s')->end->{code}, 200, 'and one is deleted');
 is(join(' ', questions($one, 's')), '404', 'for both');
 
+# ---- tenants ------------------------------------------------------------------
+
+# A server with a salt beside those that have none: a key without one is as it was.
+{
+    my $salted = server('redis-salt', engine => 'thinking off; max_tokens 4; cache_salt $http_x_tenant;')->start->ready;
+    my $as = sub { my ($tenant, $verb, $path, $body) = @_; $salted->begin($verb, $path, $body, $tenant ? { 'X-Tenant' => $tenant } : {})->end };
+
+    is($one->chat('old', 'before', image => $picture)->{code}, 200, 'a session of a server without a salt');
+    is($as->('', 'GET', '/api/history/old')->{json}[0]{content}, 'before', 'is that of clients without a salt at another');
+    is($as->('a', 'POST', '/api/chat', VLM::chat_body('mine', 'secret', image => $picture))->{json}{turn_number}, 2, 'a tenant has a session');
+
+    for my $want (['GET', '/api/history/mine'], ['POST', '/api/session/mine/reset'], ['DELETE', '/api/session/mine']) {
+        is($as->($_, @$want)->{code}, 404, "@$want by another finds none") for 'b', '';
+        is($one->begin(@$want)->end->{code}, 404, 'nor at a server without a salt');
+    }
+
+    is($as->('a', 'GET', '/api/history/old')->{code}, 404, 'nor does a tenant have that of a client without a salt');
+    is($as->('b', 'POST', '/api/chat', VLM::chat_body('mine', 'other', image => $picture))->{json}{turn_number}, 2, 'the id is another session for another');
+    is(scalar @{ $as->('a', 'GET', '/api/history/mine')->{json} }, 2, 'and its own is as it was');
+    is($as->($_->[0], 'DELETE', "/api/session/$_->[1]")->{code}, 200, 'each is deleted by its own client') for ['a', 'mine'], ['b', 'mine'], ['', 'old'];
+    ok($salted->stop, 'it stops in time');
+}
+
 # ---- order --------------------------------------------------------------------
 
 # A third server has the lease, so all requests wait, each for the state before the next is sent.
