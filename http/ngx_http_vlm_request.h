@@ -119,8 +119,8 @@ typedef struct {
     ngx_queue_t                   queue;       /* arrivals, preparing, ready,
                                                   leasing */
     ngx_http_vlm_rank_t           rank;        /* between them */
-    vlm_store_text_t              session;     /* name of its chain's, or
-                                                  empty; work.c: the piece */
+    vlm_store_text_t              session;     /* of its chain, or empty */
+    char                          name[VLM_STORE_SESSION + 1]; /* its room */
     ngx_queue_t                   turn;        /* in chain->turns */
     ngx_http_vlm_chain_t         *chain;
     vlm_store_lease_t             lease;       /* among servers; a thread's */

@@ -297,13 +297,13 @@ sub { my $text = main::canonical(shift); $text =~ s/"(?:timestamp|image_path)":"
 
 === TEST 21: a pipeline reports missing members in order
 --- request eval
-[(map { "POST /api/pipeline\n$_" } '', '{}', 'null', '[1]', '{"message":"x"}', '{"session_id":"s"}', '{"session_id":"s","message":""}', '{"session_id":"s","message":7}', '{"session_id":7,"message":"x"}'),
+[(map { "POST /api/pipeline\n$_" } '', '{}', 'null', '[1]', '{"message":"x"}', '{"session_id":"s"}', '{"session_id":"s","message":""}', '{"session_id":"s","message":7}', '{"session_id":[7],"message":"x"}'),
  main::pipeline(image => 'dog.png'), main::pipeline(image => JSON::PP::null()), main::pipeline(image => '')]
 --- error_code eval
 [(400) x 12]
 --- response_body_like eval
 [(qr/^\{"error":"No JSON data provided"\}$/) x 3, qr/^\{"error":"The request is not a JSON object"\}$/, (qr/^\{"error":"Missing session ID or message"\}$/) x 3,
- qr/^\{"error":"The message is not a string"\}$/, qr/^\{"error":"The session ID is not a string"\}$/, qr/^\{"error":"Image not found: dog\.png"\}$/, (qr/^\{"error":"No image provided for pipeline execution"\}$/) x 2]
+ qr/^\{"error":"The message is not a string"\}$/, qr/^\{"error":"The session ID is neither a string nor a number"\}$/, qr/^\{"error":"Image not found: dog\.png"\}$/, (qr/^\{"error":"No image provided for pipeline execution"\}$/) x 2]
 
 
 

@@ -8,8 +8,7 @@
 #include "api.h"
 
 
-/* as large as the text: the room for the text without its marks, which keeps
-   what is in it */
+/* the room for the text without its marks, which keeps what is in it */
 
 static ngx_int_t
 ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
@@ -19,7 +18,7 @@ ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
 
     size = ctx->out.text->end - ctx->out.text->start;
 
-    if (ctx->out.clean && ctx->out.clean_size >= size) {
+    if (ctx->out.clean_size >= size) {
         return NGX_OK;
     }
 
@@ -28,7 +27,7 @@ ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (ctx->out.clean) {
+    if (ctx->out.clean_size) {
         ngx_memcpy(room, ctx->out.clean, ctx->out.clean_size);
         (void) ngx_pfree(ctx->request->pool, ctx->out.clean);
     }
@@ -40,8 +39,7 @@ ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* The model family's rule that separates thinking from the answer.  A text that
-   is complete is split from its beginning by a later call. */
+/* The model family's rule that separates thinking from the answer. */
 
 ngx_int_t
 ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
@@ -73,10 +71,6 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
     vlm_thinking_split(&ctx->out.split, (char *) answer->data, answer->len,
                        (char *) ctx->out.clean, ctx->out.thinks && !ctx->asking,
                        last, &parts[0], &parts[1]);
-
-    if (last) {
-        ngx_memzero(&ctx->out.split, sizeof(vlm_thinking_t));
-    }
 
     thinking->data = (u_char *) parts[0].data;
     thinking->len = parts[0].len;

@@ -28,18 +28,6 @@ ngx_http_vlm_tools_refuse(ngx_http_vlm_ctx_t *ctx, const char *name,
 }
 
 
-static ngx_uint_t
-ngx_http_vlm_tools_demanded(const vlm_json_t *choice)
-{
-    const char  *text;
-
-    text = vlm_json_text(choice);
-
-    return !vlm_json_is_null(choice)
-           && (text == NULL || ngx_strcmp(text, "auto") != 0);
-}
-
-
 /*
  * Where the client leaves the choice to the model, an answer without a call is
  * valid, so tools may be ignored; a call that is demanded is refused in any
@@ -50,7 +38,7 @@ static ngx_int_t
 ngx_http_vlm_tools_without(ngx_http_vlm_ctx_t *ctx, const char *name,
     const char *choice, const vlm_json_t *field)
 {
-    if (ngx_http_vlm_tools_demanded(field)) {
+    if (vlm_tools_demanded(field)) {
         return ngx_http_vlm_tools_refuse(ctx, choice, 1);
     }
 
@@ -174,20 +162,15 @@ ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     field = choice ? vlm_json_get(json, choice) : NULL;
     text = vlm_json_text(field);
 
-    if (text && ngx_strcmp(text, "none") == 0) {
-        return NGX_OK;
-    }
-
-    if (!vlm_json_is_true(list)) {
-
-        if (!ngx_http_vlm_tools_demanded(field)) {
-            return NGX_OK;
-        }
-
+    if (!vlm_json_is_true(list) && vlm_tools_demanded(field)) {
         ngx_http_vlm_fail_param(ctx, "%s", choice);
 
         return ngx_http_vlm_fail_input(ctx, "%s demands a call, but the "
                                        "request has no %s", choice, name);
+    }
+
+    if (!vlm_json_is_true(list) || (text && ngx_strcmp(text, "none") == 0)) {
+        return NGX_OK;
     }
 
     if (!ngx_http_vlm_tools_supported(ctx->engine)

@@ -149,14 +149,16 @@ ngx_uint_t ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one,
     ngx_http_vlm_ctx_t *two);
 
 /* loop: evaluates the variables of the directives for r; the second gives the
-   salt as a number for the store, 0: none; the third what the store calls this
-   client's session: vlm_store_session_name() */
+   salt as a number for the store, 0: none; the third the name of this client's
+   session, in ctx->place.name: vlm_store_session_name() */
 
 ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_rank_t *rank);
 uint64_t ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank);
-vlm_store_text_t ngx_http_vlm_order_session(ngx_http_vlm_rank_t *rank,
-    vlm_store_text_t id, char name[VLM_STORE_SESSION + 1]);
+
+#define ngx_http_vlm_order_session(ctx, id)                                   \
+    vlm_store_session_name(ngx_http_vlm_order_salt(&(ctx)->place.rank), id,   \
+                           (ctx)->place.name)
 
 /* would a request without a rank go before one that has a rank? */
 

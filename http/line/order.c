@@ -228,14 +228,6 @@ ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank)
 }
 
 
-vlm_store_text_t
-ngx_http_vlm_order_session(ngx_http_vlm_rank_t *rank, vlm_store_text_t id,
-    char name[VLM_STORE_SESSION + 1])
-{
-    return vlm_store_session_name(ngx_http_vlm_order_salt(rank), id, name);
-}
-
-
 /* a client's record lives as long as the client has requests here; NULL: there
    is none, or no memory to add it */
 

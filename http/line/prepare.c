@@ -220,7 +220,6 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    ngx_str_t         session;
     vlm_store_text_t  id;
 
     if (ngx_http_vlm_prepare_failed(ctx)) {
@@ -234,17 +233,10 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
         ngx_http_vlm_stream_watch(ctx);
     }
 
-    /* for the log, which is written after the fields were freed */
+    id = vlm_store_session_id(ctx->place.session);
 
-    if (ctx->place.session.len) {
-        id = vlm_store_session_id(ctx->place.session);
-
-        session.len = id.len;
-        session.data = (u_char *) id.data;
-
-        ctx->session.data = ngx_pstrdup(r->pool, &session);
-        ctx->session.len = ctx->session.data ? session.len : 0;
-    }
+    ctx->session.len = id.len;
+    ctx->session.data = (u_char *) id.data;
 }
 
 

@@ -125,4 +125,8 @@ vlm_thinking_split(vlm_thinking_t *t, const char *text, size_t len, char *room, 
 
     answer->data = room + t->first[ANSWER];
     answer->len = t->last[ANSWER] - t->first[ANSWER];
+
+    if (last) {
+        memset(t, 0, sizeof(*t));
+    }
 }

@@ -28,7 +28,7 @@ typedef struct {
  *   text      [len], of which those at its beginning are not read again
  *   room      [len] takes the text without its marks
  *   thinks    the text begins with thinking, up to </think>; else all of it is the answer
- *   last      the text is complete: nothing is held back
+ *   last      the text is complete: nothing is held back, and t is for another text
  *   thinking  empty, where there is none
  */
 void vlm_thinking_split(vlm_thinking_t *t, const char *text, size_t len, char *room, int thinks,

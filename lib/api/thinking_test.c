@@ -57,8 +57,8 @@ whole_texts(void **state)
 
 
 /*
- * The parts that were sent so far are the beginning of those of the whole text.  What was read is
- * overwritten, so that a second look at it would show.
+ * The parts that were sent so far are the beginning of those of the whole text.  Bytes that were
+ * read are overwritten, so that a second look at them would show.
  */
 static void
 a_text_that_grows_is_read_once(void **state)

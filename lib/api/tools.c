@@ -33,6 +33,18 @@ vlm_tools_choice(const vlm_json_t *field, const char **only, vlm_err_t *err)
 }
 
 
+int
+vlm_tools_demanded(const vlm_json_t *field)
+{
+    const char  *text;
+
+    text = vlm_json_text(field);
+
+    return !vlm_json_is_null(field)
+           && (text == NULL || (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0));
+}
+
+
 /* The name of a function; NULL: the tool is none. */
 static const char *
 name_of(const vlm_json_t *tool)

@@ -16,6 +16,9 @@
  */
 int vlm_tools_choice(const vlm_json_t *field, const char **only, vlm_err_t *err);
 
+/* Must the model call one? */
+int vlm_tools_demanded(const vlm_json_t *field);
+
 /*
  * Copies the tools that may be called: all of a list, or those of one name.
  *

@@ -647,6 +647,17 @@ vlm_json_get(const vlm_json_t *j, const char *key)
 
 
 const vlm_json_t *
+vlm_json_either(const vlm_json_t *j, const char *one, const char *other)
+{
+    const vlm_json_t  *m;
+
+    m = vlm_json_get(j, one);
+
+    return vlm_json_is_true(m) ? m : vlm_json_get(j, other);
+}
+
+
+const vlm_json_t *
 vlm_json_first(const vlm_json_t *j)
 {
     return j == NULL ? NULL : j->child;
@@ -826,6 +837,20 @@ vlm_json_int(const vlm_json_t *j, int64_t low, int64_t high,
     *out = n;
 
     return 0;
+}
+
+
+const char *
+vlm_json_word(const vlm_json_t *j, char digits[VLM_JSON_DIGITS])
+{
+    int64_t  n;
+
+    if (vlm_json_int(j, INT64_MIN, INT64_MAX, &n) == 0) {
+        (void) snprintf(digits, VLM_JSON_DIGITS, "%" PRId64, n);
+        return digits;
+    }
+
+    return cJSON_IsNumber(j) ? vlm_json_written(j) : vlm_json_text(j);
 }
 
 

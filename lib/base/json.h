@@ -57,6 +57,10 @@ vlm_json_t *vlm_json_make_text(const char *text);
 const vlm_json_t *vlm_json_get(const vlm_json_t *j,
     const char *key);
 
+/* the first of two such members that is true, else the other */
+
+const vlm_json_t *vlm_json_either(const vlm_json_t *j, const char *one, const char *other);
+
 /* an object's or array's first member, the next of it; NULL: no more */
 
 const vlm_json_t *vlm_json_first(
@@ -84,6 +88,12 @@ const char *vlm_json_text(const vlm_json_t *j);
 double vlm_json_number(const vlm_json_t *j,
     double otherwise);
 int vlm_json_bool(const vlm_json_t *j, int otherwise);
+
+/* The text of a string, or of a number, which may be put in digits; NULL: of another type. */
+
+#define VLM_JSON_DIGITS  24
+
+const char *vlm_json_word(const vlm_json_t *j, char digits[VLM_JSON_DIGITS]);
 
 /* 0, and a whole number from low to high, to the last digit; or -1.  From 2^53 on it is exact in a
    document of vlm_json_parse() and if it is written in digits alone, else -1. */

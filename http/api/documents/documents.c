@@ -107,8 +107,7 @@ static int
 ngx_http_vlm_documents_session(ngx_http_vlm_ctx_t *ctx,
     vlm_store_text_t session, char id[VLM_STORE_ID + 1])
 {
-    int   rc;
-    char  name[VLM_STORE_SESSION + 1];
+    int  rc;
 
     if (session.data == NULL) {
         return vlm_store_session_create(ctx->engine->store,
@@ -123,9 +122,8 @@ ngx_http_vlm_documents_session(ngx_http_vlm_ctx_t *ctx,
         id[session.len] = '\0';
 
         rc = vlm_store_session_ensure(ctx->engine->store,
-                                 ngx_http_vlm_order_session(&ctx->place.rank,
-                                                            session, name),
-                                 &ctx->stored);
+                                      ngx_http_vlm_order_session(ctx, session),
+                                      &ctx->stored);
     }
 
     return rc;
@@ -138,7 +136,6 @@ ngx_http_vlm_documents_keep(ngx_http_vlm_ctx_t *ctx, vlm_store_text_t session,
     char id[VLM_STORE_ID + 1])
 {
     int                rc;
-    char               room[VLM_STORE_SESSION + 1];
     vlm_store_t       *st;
     vlm_store_text_t   name;
 
@@ -147,8 +144,7 @@ ngx_http_vlm_documents_keep(ngx_http_vlm_ctx_t *ctx, vlm_store_text_t session,
     rc = ngx_http_vlm_documents_session(ctx, session, id);
 
     if (rc == VLM_STORE_OK) {
-        name = ngx_http_vlm_order_session(&ctx->place.rank,
-                                          vlm_store_string(id), room);
+        name = ngx_http_vlm_order_session(ctx, vlm_store_string(id));
 
         rc = vlm_document_add(st, name, up, doc, &ctx->stored);
 
@@ -268,27 +264,14 @@ ngx_http_vlm_documents_hold(ngx_http_request_t *r, void (*leave)(void *data),
 }
 
 
-/* a client, and its session in the store */
-
-static void
-ngx_http_vlm_documents_of(ngx_http_vlm_ctx_t *ctx,
-    vlm_document_client_t *client, vlm_store_text_t id,
-    char name[VLM_STORE_SESSION + 1])
-{
-    client->salt = ngx_http_vlm_order_salt(&ctx->place.rank);
-    client->session = ngx_http_vlm_order_session(&ctx->place.rank, id, name);
-}
-
-
-/* the same, if the argument session_id names one */
+/* the session that the argument session_id names */
 
 static ngx_int_t
 ngx_http_vlm_documents_client(ngx_http_vlm_ctx_t *ctx,
-    vlm_document_client_t *client, char name[VLM_STORE_SESSION + 1])
+    vlm_document_client_t *client)
 {
-    u_char            *src, *dst, id[3 * VLM_STORE_ID];
-    ngx_str_t          value;
-    vlm_store_text_t   text;
+    u_char     *src, *dst, id[3 * VLM_STORE_ID];
+    ngx_str_t   value;
 
     client->salt = ngx_http_vlm_order_salt(&ctx->place.rank);
     client->session.data = NULL;
@@ -308,10 +291,9 @@ ngx_http_vlm_documents_client(ngx_http_vlm_ctx_t *ctx,
 
     ngx_unescape_uri(&dst, &src, value.len, 0);
 
-    text.data = (char *) id;
-    text.len = dst - id;
-
-    ngx_http_vlm_documents_of(ctx, client, text, name);
+    client->session.data = (char *) id;
+    client->session.len = dst - id;
+    client->session = ngx_http_vlm_order_session(ctx, client->session);
 
     return NGX_OK;
 }
@@ -320,11 +302,10 @@ ngx_http_vlm_documents_client(ngx_http_vlm_ctx_t *ctx,
 void
 ngx_http_vlm_documents_get(ngx_http_vlm_ctx_t *ctx)
 {
-    char                   name[VLM_STORE_SESSION + 1];
     vlm_document_t         doc;
     vlm_document_client_t  client;
 
-    if (ngx_http_vlm_documents_client(ctx, &client, name) != NGX_OK) {
+    if (ngx_http_vlm_documents_client(ctx, &client) != NGX_OK) {
         return;
     }
 
@@ -345,7 +326,6 @@ ngx_http_vlm_documents_get(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_documents_list(ngx_http_vlm_ctx_t *ctx)
 {
-    char             name[VLM_STORE_SESSION + 1];
     size_t           i, n;
     vlm_json_out_t  *w;
     vlm_document_t  *docs;
@@ -358,8 +338,7 @@ ngx_http_vlm_documents_list(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->stored.code = vlm_document_list(ctx->engine->store,
-                           ngx_http_vlm_order_session(&ctx->place.rank,
-                                                      ctx->place.session, name),
+                           ngx_http_vlm_order_session(ctx, ctx->place.session),
                            docs, &n, &ctx->stored);
 
     if (ctx->stored.code == VLM_STORE_OK) {
@@ -459,16 +438,16 @@ ngx_http_vlm_documents_link_body(ngx_http_vlm_ctx_t *ctx, vlm_json_t **json)
 void
 ngx_http_vlm_documents_link(ngx_http_vlm_ctx_t *ctx)
 {
-    char                    room[VLM_STORE_SESSION + 1];
     vlm_json_t             *json;
     const char             *name;
-    vlm_store_text_t        session, id;
+    vlm_store_text_t        id;
     vlm_document_client_t   client;
 
     if (ngx_http_vlm_documents_link_body(ctx, &json) == NGX_OK) {
 
-        ngx_http_vlm_documents_cut(ctx->place.session, &session, &id);
-        ngx_http_vlm_documents_of(ctx, &client, session, room);
+        client.salt = ngx_http_vlm_order_salt(&ctx->place.rank);
+        ngx_http_vlm_documents_cut(ctx->place.session, &client.session, &id);
+        client.session = ngx_http_vlm_order_session(ctx, client.session);
 
         name = json ? vlm_json_text(vlm_json_get(json, "name")) : NULL;
 
@@ -486,15 +465,13 @@ ngx_http_vlm_documents_link(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_documents_unlink(ngx_http_vlm_ctx_t *ctx)
 {
-    char              name[VLM_STORE_SESSION + 1];
     vlm_store_text_t  session, id;
 
     ngx_http_vlm_documents_cut(ctx->place.session, &session, &id);
 
-    session = ngx_http_vlm_order_session(&ctx->place.rank, session, name);
-
-    ctx->stored.code = vlm_document_unlink(ctx->engine->store, session, id,
-                                           &ctx->stored);
+    ctx->stored.code = vlm_document_unlink(ctx->engine->store,
+                                      ngx_http_vlm_order_session(ctx, session),
+                                      id, &ctx->stored);
 
     ngx_http_vlm_documents_status(ctx, "removed");
 }
@@ -503,10 +480,9 @@ ngx_http_vlm_documents_unlink(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_documents_delete(ngx_http_vlm_ctx_t *ctx)
 {
-    char                   name[VLM_STORE_SESSION + 1];
     vlm_document_client_t  client;
 
-    if (ngx_http_vlm_documents_client(ctx, &client, name) != NGX_OK) {
+    if (ngx_http_vlm_documents_client(ctx, &client) != NGX_OK) {
         return;
     }
 

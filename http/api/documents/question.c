@@ -184,9 +184,6 @@ ngx_http_vlm_question_free(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    free((char *) ctx->place.session.data);
-    ctx->place.session.data = NULL;
-
     free((char *) q->text.data);
 
     for (i = 0; i < q->n_ids; i++) {

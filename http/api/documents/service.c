@@ -111,14 +111,9 @@ static ngx_int_t
 ngx_http_vlm_service_name(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     const char *field, vlm_store_text_t *session)
 {
-    char              name[VLM_STORE_SESSION + 1];
-    vlm_store_text_t  id;
-
-    id = vlm_store_string(vlm_json_text(vlm_json_get(json, field)));
-
-    (void) ngx_http_vlm_order_session(&ctx->place.rank, id, name);
-
-    *session = vlm_store_string(strdup(name));
+    *session = vlm_store_string(vlm_json_text(vlm_json_get(json, field)));
+    *session = ngx_http_vlm_order_session(ctx, *session);
+    *session = vlm_store_string(strdup(session->data));
 
     return session->data ? NGX_OK
                          : ngx_http_vlm_fail_memory(ctx, "the session");
@@ -289,16 +284,16 @@ ngx_http_vlm_service_compare_fields(ngx_http_vlm_ctx_t *ctx,
 
     s = ctx->data;
 
-    if (ngx_http_vlm_service_name(ctx, json, "session_id_1", &s->session[0])
-        != NGX_OK
-        || ngx_http_vlm_service_name(ctx, json, "session_id_2",
-                                     &s->session[1])
-           != NGX_OK)
-    {
-        return;
-    }
-
     for (i = 0; i < 2 && s->said == NULL; i++) {
+
+        if (ngx_http_vlm_service_name(ctx, json, i ? "session_id_2"
+                                                   : "session_id_1",
+                                      &s->session[i])
+            != NGX_OK)
+        {
+            return;
+        }
+
         rc = ngx_http_vlm_service_ready(ctx, s->session[i]);
 
         if (rc == NGX_DECLINED) {

@@ -171,13 +171,11 @@ ngx_http_vlm_upload_get(void *data)
 {
     ngx_http_vlm_upload_wait_t *p = data;
 
-    char                   name[VLM_STORE_SESSION + 1];
     vlm_document_client_t  client;
 
     client.salt = ngx_http_vlm_order_salt(&p->ctx->place.rank);
-    client.session = ngx_http_vlm_order_session(&p->ctx->place.rank,
-                                                vlm_store_string(p->session),
-                                                name);
+    client.session = ngx_http_vlm_order_session(p->ctx,
+                                                vlm_store_string(p->session));
 
     p->ctx->stored.code = vlm_document_get(p->ctx->engine->store, &client,
                                            vlm_store_string(p->doc.id),

@@ -208,55 +208,32 @@ ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 }
 
 
-/* session_id, or sessionId if that is empty; a number is the id of its digits,
-   as it was a session's key for the server that this one replaces */
+/* session_id, or sessionId if that is empty */
 
 ngx_int_t
 ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    char               name[VLM_STORE_SESSION + 1], number[32];
-    int64_t            n;
-    const char        *text;
-    vlm_store_err_t    err;
-    const vlm_json_t  *id;
+    char                        digits[VLM_JSON_DIGITS];
+    const char                 *text;
+    const vlm_json_t           *id;
+    vlm_store_err_t             err;
 
-    id = vlm_json_get(json, "session_id");
+    id = vlm_json_either(json, "session_id", "sessionId");
 
-    if (!vlm_json_is_true(id)) {
-        id = vlm_json_get(json, "sessionId");
+    text = vlm_json_word(id, digits);
+
+    if (!vlm_json_is_true(id) || text == NULL) {
+        return ngx_http_vlm_fail_input(ctx, vlm_json_is_true(id)
+                                       ? "The session ID is neither a string "
+                                         "nor a number"
+                                       : "Missing session ID");
     }
 
-    if (!vlm_json_is_true(id)) {
-        return ngx_http_vlm_fail_input(ctx, "Missing session ID");
-    }
+    ctx->place.session = ngx_http_vlm_order_session(ctx,
+                                                    vlm_store_string(text));
 
-    text = vlm_json_text(id);
-
-    if (vlm_json_is_number(id)) {
-        text = vlm_json_written(id);
-
-        if (vlm_json_int(id, INT64_MIN, INT64_MAX, &n) == 0) {
-            (void) ngx_sprintf((u_char *) number, "%L%Z", n);
-            text = number;
-        }
-    }
-
-    if (text == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "The session ID is neither a "
-                                       "string nor a number");
-    }
-
-    if (vlm_store_id(vlm_store_string(text), &err) != VLM_STORE_OK) {
-        return ngx_http_vlm_fail_store(ctx, &err);
-    }
-
-    (void) ngx_http_vlm_order_session(&ctx->place.rank, vlm_store_string(text),
-                                      name);
-
-    ctx->place.session = vlm_store_string(strdup(name));
-
-    return ctx->place.session.data
-           ? NGX_OK : ngx_http_vlm_fail_memory(ctx, "the session");
+    return vlm_store_id(vlm_store_string(text), &err) == VLM_STORE_OK
+           ? NGX_OK : ngx_http_vlm_fail_store(ctx, &err);
 }
 
 
@@ -493,9 +470,6 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
     if (chat == NULL) {
         return;
     }
-
-    free((char *) ctx->place.session.data);
-    ctx->place.session.data = NULL;
 
     vlm_fields_free(&chat->in.f);
     vlm_grammar_free(chat->in.grammar);

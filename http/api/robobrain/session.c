@@ -92,8 +92,8 @@ ngx_http_vlm_session_create(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->stored.code = vlm_store_session_create(ctx->engine->store,
-                           ngx_http_vlm_order_salt(&ctx->place.rank), id,
-                           &ctx->stored);
+                                    ngx_http_vlm_order_salt(&ctx->place.rank),
+                                    id, &ctx->stored);
 
     if (ctx->stored.code == VLM_STORE_OK) {
         ngx_http_vlm_session_count(ctx);
@@ -102,24 +102,12 @@ ngx_http_vlm_session_create(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* the session of the path */
-
-static vlm_store_text_t
-ngx_http_vlm_session_name(ngx_http_vlm_ctx_t *ctx,
-    char name[VLM_STORE_SESSION + 1])
-{
-    return ngx_http_vlm_order_session(&ctx->place.rank, ctx->place.session,
-                                      name);
-}
-
-
 void
 ngx_http_vlm_session_delete(ngx_http_vlm_ctx_t *ctx)
 {
-    char  name[VLM_STORE_SESSION + 1];
-
     ctx->stored.code = vlm_store_session_delete(ctx->engine->store,
-                           ngx_http_vlm_session_name(ctx, name), &ctx->stored);
+                           ngx_http_vlm_order_session(ctx, ctx->place.session),
+                           &ctx->stored);
 
     if (ctx->stored.code == VLM_STORE_OK) {
         ngx_http_vlm_session_count(ctx);
@@ -131,10 +119,9 @@ ngx_http_vlm_session_delete(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_session_reset(ngx_http_vlm_ctx_t *ctx)
 {
-    char  name[VLM_STORE_SESSION + 1];
-
     ctx->stored.code = vlm_store_session_reset(ctx->engine->store,
-                           ngx_http_vlm_session_name(ctx, name), &ctx->stored);
+                           ngx_http_vlm_order_session(ctx, ctx->place.session),
+                           &ctx->stored);
 
     if (ctx->stored.code == VLM_STORE_OK) {
         ngx_http_vlm_session_put(ctx, "status", "reset", NULL);
@@ -145,13 +132,12 @@ ngx_http_vlm_session_reset(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_session_history(ngx_http_vlm_ctx_t *ctx)
 {
-    char                 name[VLM_STORE_SESSION + 1];
     size_t               i;
     vlm_json_out_t      *w;
     vlm_store_loaded_t   loaded;
 
     ctx->stored.code = vlm_store_session_load(ctx->engine->store,
-                           ngx_http_vlm_session_name(ctx, name),
+                           ngx_http_vlm_order_session(ctx, ctx->place.session),
                            VLM_STORE_ENTRIES, &loaded, &ctx->stored);
 
     if (ctx->stored.code != VLM_STORE_OK) {
