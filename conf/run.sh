@@ -12,6 +12,16 @@ set -eu
 
 cd "$(dirname "$0")/.."
 
+# In a checkout of another user root would write where that user may put links, so that the server
+# runs as that user.
+owner=$(stat -c %u .)
+
+if [ "$(id -u)" -eq 0 ] && [ "$owner" -ne 0 ]; then
+    groups=--clear-groups
+    ! getent passwd "$owner" >/dev/null || groups=--init-groups
+    exec setpriv --reuid "$owner" --regid "$(stat -c %g .)" "$groups" "$PWD/conf/run.sh"
+fi
+
 root=$PWD
 port=${PORT:-5001}
 dir=run/$port
@@ -80,14 +90,11 @@ documents=off
 
 case $lora in '') lora=off ;; /*) ;; *) lora=$root/$lora ;; esac
 
-# If root starts nginx, its workers run by default as a user that may be unable
-# to read this checkout.  This configuration runs them as the checkout's owner.
-if [ "$(id -u)" -eq 0 ]; then
-    user="user $(stat -c '%U %G' .);"
-fi
-
 mkdir -p "$dir/store" "$dir/tmp"
-[ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run "$dir" "$dir/store" "$dir/tmp"
+rm -f "$dir/nginx.conf"
+
+# Root's workers run by default as a user that may be unable to read this checkout.
+[ "$(id -u)" -ne 0 ] || user="user root root;"
 
 sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model${mmproj:+ mmproj=$mmproj}|" \
     -e "s|@THINKING@|$thinking|" -e "s|@LORA@|$lora|" -e "s|@DOCUMENTS@|$documents|" -e "s|@ALIAS@|$alias|" -e "s|@TOOLS@|$tools|" -e "s|@USER@|$user|" \

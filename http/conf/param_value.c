@@ -6,6 +6,7 @@
 
 
 #include "param.h"
+#include "base/folder.h"
 #include "store/documents.h"
 
 
@@ -338,13 +339,34 @@ ngx_http_vlm_param_breaker_off(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 }
 
 
+/* a directory that may be missing */
+
+static char *
+ngx_http_vlm_param_folder(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
+{
+    vlm_err_t  err;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (ngx_http_vlm_param_path(ctx, value) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_process == NGX_PROCESS_SIGNALLER
+           || vlm_folder_check(ngx_http_vlm_param_at(ctx, char *), &err) == 0
+           ? NGX_CONF_OK
+           : ngx_http_vlm_conf_error(ctx->cf, "vlm_engine \"%V\": %s",
+                                     &ctx->engine->name, err.text);
+}
+
+
 char *
 ngx_http_vlm_param_cache(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     ctx->engine->conf.cache_set = 1;
 
     return ngx_strcmp(value->data, "off") == 0
-           ? NGX_CONF_OK : ngx_http_vlm_param_path(ctx, value);
+           ? NGX_CONF_OK : ngx_http_vlm_param_folder(ctx, value);
 }
 
 
@@ -352,7 +374,7 @@ char *
 ngx_http_vlm_param_lora(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     if (ngx_strcmp(value->data, "off") != 0) {
-        return ngx_http_vlm_param_path(ctx, value);
+        return ngx_http_vlm_param_folder(ctx, value);
     }
 
     return ctx->cf->args->nelts > 2

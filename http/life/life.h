@@ -301,7 +301,7 @@ int ngx_http_vlm_encoding_question(ngx_http_vlm_engine_t *eng, const char *text,
 /* in the master: before and after nginx opens its sockets */
 
 ngx_int_t ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng,
-    ngx_cycle_t *cycle);
+    ngx_cycle_t *cycle, uid_t uid, gid_t gid);
 ngx_int_t ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle, uid_t uid, gid_t gid, vlm_err_t *err);
 

@@ -18,7 +18,7 @@
 
 
 #include "life.h"
-#include "store/disk.h"
+#include "base/folder.h"
 
 
 #define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
@@ -43,30 +43,19 @@ static ngx_int_t
 ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     vlm_err_t *err)
 {
-    int         fd, e;
-    char       *path;
+    vlm_err_t   why;
     ngx_uint_t  i;
+
+    ngx_memzero(&why, sizeof(vlm_err_t));
 
     for (i = 0; i < (eng->conf.overlap ? NGX_HTTP_VLM_LOCKS : 1); i++) {
 
-        path = (char *) eng->conf.locks[i].data;
-
-        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
-        e = fd == -1 ? ngx_errno : 0;
-
-        if (fd != -1) {
-            (void) close(fd);
-        }
-
-        /* on a read-only disk an existing lock file is enough */
-
-        if (e == 0 || access(path, F_OK) == 0) {
-            e = vlm_disk_own(AT_FDCWD, path, 0, 0600, uid, gid);
-        }
-
-        if (e) {
-            return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot "
-                            "be made: %s", path, strerror(e));
+        if (vlm_folder_need_file((char *) eng->conf.locks[i].data, uid, gid,
+                                 &why)
+            != 0)
+        {
+            return vlm_fail(err, VLM_EDEVICE, "the lock file cannot be made: "
+                            "%.440s", why.text);
         }
     }
 

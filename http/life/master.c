@@ -49,9 +49,9 @@ ngx_http_vlm_master_version(ngx_cycle_t *cycle)
 
 
 /*
- * A run under another user may have left files; they are given to the worker's
- * user and closed to all others.  Without its store an engine still answers
- * requests that need no session; without its socket or its lock it has failed.
+ * What is missing is made for the worker's user, and closed to all others.
+ * Without its store an engine still answers requests that need no session;
+ * without its socket or its lock it has failed.
  */
 
 static void
@@ -59,8 +59,10 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 {
     uid_t                      uid;
     gid_t                      gid;
+    vlm_err_t                  why;
     vlm_store_err_t            err;
 
+    ngx_memzero(&why, sizeof(vlm_err_t));
     ngx_http_vlm_master_user(cycle, &uid, &gid);
 
     eng->conf.generation = ++eng->zone->generation;
@@ -74,11 +76,10 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
     }
 
     if (eng->conf.cache_set && eng->conf.vlm.cache
-        && vlm_folder_make(eng->conf.vlm.cache, uid, gid) == -1)
+        && vlm_folder_need(eng->conf.vlm.cache, uid, gid, &why) == -1)
     {
-        ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, ngx_errno, eng,
-                         "cache \"%s\" cannot be made for the workers' user",
-                         eng->conf.vlm.cache);
+        ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "the cache cannot "
+                         "be made for the workers' user: %s", why.text);
     }
 
     if ((eng->conf.redis ? vlm_store_prepare_files : vlm_store_prepare)
@@ -173,7 +174,7 @@ ngx_http_vlm_master_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 
 /*
  * The directory comes first, because the socket may be in it.  An unusable
- * store is reported by the worker that opens it.
+ * store is reported by the worker that opens it.  "nginx -t" makes nothing.
  */
 
 ngx_int_t
@@ -189,18 +190,20 @@ ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
 
-    if (vlm_store_make((char *) eng->conf.store_dir.data, uid, gid, &err)
-        != VLM_STORE_OK
-        || (eng->conf.redis
-            && vlm_store_make((char *) eng->conf.files_dir.data, uid, gid, &err)
-               != VLM_STORE_OK))
+    if (!ngx_test_config
+        && (vlm_store_make((char *) eng->conf.store_dir.data, uid, gid, &err)
+            != VLM_STORE_OK
+            || (eng->conf.redis
+                && vlm_store_make((char *) eng->conf.files_dir.data, uid, gid,
+                                  &err)
+                   != VLM_STORE_OK)))
     {
         ngx_http_vlm_log(NGX_LOG_EMERG, eng->cycle->log, 0, eng, "%s in %s:%ui",
                          err.text, eng->conf.file, eng->conf.line);
         return NGX_ERROR;
     }
 
-    return ngx_http_vlm_socket_bind(eng, eng->cycle);
+    return ngx_http_vlm_socket_bind(eng, eng->cycle, uid, gid);
 }
 
 

@@ -13,7 +13,6 @@
 
 #include "life.h"
 #include "base/listener.h"
-#include "store/disk.h"
 
 
 static ngx_listening_t *
@@ -41,42 +40,43 @@ ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
 
 
 /*
- * nginx binds a socket and then gives it mode 0666, but does not change a
- * socket that is already open.  ngx_cycle is still the old cycle, whose sockets
- * nginx inherits.
+ * nginx binds a socket and then gives it mode 0666, also if another user has
+ * put a link in its place, but does not touch a socket that is already open.
+ * ngx_cycle is still the old cycle, whose sockets nginx inherits.
  */
 
 ngx_int_t
-ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
+    uid_t uid, gid_t gid)
 {
-    char             *path;
+    int               removed;
+    vlm_err_t         err;
     ngx_listening_t  *ls;
 
     ls = ngx_http_vlm_socket_find(cycle, eng);
 
-    if (ls == NULL || ngx_test_config
-        || ngx_http_vlm_socket_find(ngx_cycle, eng))
-    {
+    if (ls == NULL || ngx_http_vlm_socket_find(ngx_cycle, eng)) {
         return NGX_OK;
     }
 
-    /* nginx does not unlink a unix socket before it binds, so that of a killed
-       master would keep the next one from starting */
-
-    path = (char *) eng->conf.socket.data;
-
-    if (vlm_listener_is_dead(path, ls->sockaddr, ls->socklen)) {
-        ngx_http_vlm_log(NGX_LOG_NOTICE, cycle->log, 0, eng, "removes \"%s\", "
-                         "on which no process listens", path);
-        (void) unlink(path);
+    if (ngx_test_config) {
+        ls->fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        return ls->fd == (ngx_socket_t) -1 ? NGX_ERROR : NGX_OK;
     }
 
-    ls->fd = vlm_listener_open(ls->sockaddr, ls->socklen, ls->backlog);
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    ls->fd = vlm_listener_give(ls->sockaddr, ls->socklen, ls->backlog, uid, gid,
+                               &removed, &err);
+
+    if (removed) {
+        ngx_http_vlm_log(NGX_LOG_NOTICE, cycle->log, 0, eng, "removes \"%V\", "
+                         "on which no process listens", &eng->conf.socket);
+    }
 
     if (ls->fd == (ngx_socket_t) -1) {
-        ngx_http_vlm_log(NGX_LOG_EMERG, cycle->log, ngx_errno, eng,
-                         "socket \"%V\" cannot be bound in %s:%ui",
-                         &eng->conf.socket, eng->conf.file, eng->conf.line);
+        ngx_http_vlm_log(NGX_LOG_EMERG, cycle->log, 0, eng, "%s in %s:%ui",
+                         err.text, eng->conf.file, eng->conf.line);
         return NGX_ERROR;
     }
 
@@ -118,17 +118,13 @@ ngx_http_vlm_socket_accepted(ngx_connection_t *c)
 }
 
 
-/*
- * In the master, with all sockets open.  An inherited socket may have lost its
- * file, or belong to another user: workers must be able to connect to it.
- */
+/* in the master, with all sockets open, of which ours may be inherited */
 
 ngx_int_t
 ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
     uid_t uid, gid_t gid, vlm_err_t *err)
 {
-    int               fd, e;
-    struct stat       st;
+    int               rc;
     ngx_listening_t  *ls;
 
     ls = ngx_http_vlm_socket_find(cycle, eng);
@@ -140,39 +136,16 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
     ls->worker = eng->conf.worker;
     ls->handler = ngx_http_vlm_socket_accepted;
 
-    if (ngx_test_config) {
-        return NGX_OK;
+    rc = ngx_test_config ? 0
+         : vlm_listener_renew(ls->fd, ls->sockaddr, ls->socklen, ls->backlog,
+                              uid, gid, err);
+    if (rc > 0) {
+        ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "socket \"%V\" %s "
+                         "and is made again", &eng->conf.socket,
+                         rc == 1 ? "was gone" : "was not the workers' alone");
     }
 
-    if (lstat((char *) eng->conf.socket.data, &st) == -1
-        && ngx_errno == ENOENT)
-    {
-
-        fd = vlm_listener_open(ls->sockaddr, ls->socklen, ls->backlog);
-
-        if (fd != -1 && dup2(fd, ls->fd) != -1) {
-            ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "socket \"%V\" "
-                             "was gone and is made again", &eng->conf.socket);
-        }
-
-        if (fd != -1) {
-            (void) close(fd);
-        }
-    }
-
-    e = vlm_disk_own(AT_FDCWD, (char *) eng->conf.socket.data, 0, 0600,
-                     uid, gid);
-
-    if (e == 0 && access((char *) eng->conf.socket.data, F_OK) == -1) {
-        e = ngx_errno;
-    }
-
-    if (e == 0) {
-        return NGX_OK;
-    }
-
-    return vlm_fail(err, VLM_EDEVICE, "the socket \"%s\" cannot be given to "
-                    "the workers: %s", eng->conf.socket.data, strerror(e));
+    return rc == -1 ? NGX_ERROR : NGX_OK;
 }
 
 

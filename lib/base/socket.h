@@ -13,7 +13,8 @@
  *   path      absolute
  *   made      a directory that need not be there yet
  *   returns   0; or -1 and VLM_EINPUT: it is too long, another file has its name, or its
- *             directory is missing or may not be written
+ *             directory is missing or may not be written, or has a link in its path that root does
+ *             not follow (folder.h)
  */
 int vlm_socket_check(const char *path, const char *made, vlm_err_t *err);
 

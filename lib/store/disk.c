@@ -276,67 +276,6 @@ sync_dir(const char *dir)
 }
 
 
-/*
- * The directory may belong to the workers' user already, and that user could have put a link there:
- * root does not follow it, and does not give away a file that has a second name.  O_PATH: an open
- * and close of the database proper would drop the locks that this process has on it.
- */
-
-int
-vlm_disk_own(int at, const char *name, int flags, mode_t mode,
-    uid_t uid, gid_t gid)
-{
-    int          fd, e, one;
-    char         link[64];
-    struct stat  sb;
-
-    fd = openat(at, name, O_PATH|O_NOFOLLOW|O_CLOEXEC|flags);
-    if (fd == -1) {
-
-        /* without root ownership does not change: a link is the user's own */
-
-        return uid == (uid_t) -1 ? 0 : errno;
-    }
-
-    e = 0;
-    one = 0;
-
-    if (fstat(fd, &sb) != 0) {
-        e = errno;
-
-    } else {
-        one = S_ISDIR(sb.st_mode)
-              || ((S_ISREG(sb.st_mode) || S_ISSOCK(sb.st_mode))
-                  && sb.st_nlink == 1);
-    }
-
-    if (e != 0 || uid == (uid_t) -1 || sb.st_uid == uid) {
-        /* void */
-
-    } else if (!one) {
-        e = EPERM;
-
-    } else if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH) != 0) {
-        e = errno;
-    }
-
-    if (e == 0 && mode && one && (sb.st_mode & 077)) {
-
-        /* fchmod() does not accept O_PATH; only the owner may do this */
-
-        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-
-        if (chmod(link, mode) != 0 && errno != EPERM) {
-            e = errno;
-        }
-    }
-
-    (void) close(fd);
-
-    return e;
-}
-
-
 int
 vlm_disk_same(const char *path, const void *data, size_t bytes)
 {

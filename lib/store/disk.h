@@ -50,15 +50,6 @@ int vlm_disk_plain(const char *name, size_t len);
 int vlm_disk_write(const char *dir, const char *name,
     const void *data, size_t bytes);
 
-/*
- * Gives the file NAME, below the directory "at", to the workers' user and, with a mode, closes it
- * to all others; 0, or errno. uid -1: the owner stays. flags: O_DIRECTORY, if it must be one.
- * Makes no call if nothing has to change, so that a read-only disk is no error then.
- */
-
-int vlm_disk_own(int at, const char *name, int flags, mode_t mode,
-    uid_t uid, gid_t gid);
-
 /* 1 if the file at path is a regular one with exactly these bytes */
 
 int vlm_disk_same(const char *path, const void *data, size_t bytes);

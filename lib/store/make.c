@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "store/calls.h"
-#include "store/disk.h"
 
 
 #define PATH            VLM_STORE_PATH
@@ -28,12 +28,10 @@
 typedef vlm_store_err_t   err_t;
 
 
-static int check_entries(const char *dir, err_t *err);
+static int check_entries(int at, const char *dir, err_t *err);
 static int check_parent(const char *dir, err_t *err);
-static int prepare(const char *dir, uid_t uid, gid_t gid, size_t n_folders, size_t n_files,
-    err_t *err);
-static int make_folder(const char *dir, err_t *err);
-static void begin_database(int at, const char *name);
+static int prepare(const char *dir, uid_t uid, gid_t gid, size_t n_folders, err_t *err);
+static int fail_path(err_t *err, const char *dir, const vlm_err_t *why);
 
 
 static const char *const  folders[] = { "uploads", "results", "documents" };
@@ -47,7 +45,8 @@ static const char *const  files[] = { "vlm.db", "vlm.db-wal", "vlm.db-shm" };
 int
 vlm_store_check(const char *dir, err_t *err)
 {
-    struct stat  sb;
+    int        fd, rc;
+    vlm_err_t  why = { 0 };
 
     if (strlen(dir) > ROOM) {
         return vlm_db_fail(err, EINPUT, "the path of a store has %zu "
@@ -55,17 +54,17 @@ vlm_store_check(const char *dir, err_t *err)
                            ROOM);
     }
 
-    if (stat(dir, &sb) != 0) {
-        return errno == ENOENT ? check_parent(dir, err)
-                               : vlm_db_fail_errno(err, errno, dir);
+    fd = vlm_folder_open(dir, &why);
+
+    if (fd == -1) {
+        return errno == ENOENT ? check_parent(dir, err) : fail_path(err, dir, &why);
     }
 
-    if (!S_ISDIR(sb.st_mode)) {
-        return vlm_db_fail(err, EINPUT,
-                           "store %.150s is no directory", dir);
-    }
+    rc = check_entries(fd, dir, err);
 
-    return check_entries(dir, err);
+    (void) close(fd);
+
+    return rc;
 }
 
 
@@ -75,10 +74,9 @@ vlm_store_check(const char *dir, err_t *err)
  */
 
 static int
-check_entries(const char *dir, err_t *err)
+check_entries(int at, const char *dir, err_t *err)
 {
     int          flags;
-    char         path[PATH];
     size_t       i;
     mode_t       type;
     const char  *name;
@@ -91,9 +89,7 @@ check_entries(const char *dir, err_t *err)
         name = i < N_FOLDERS ? folders[i] : files[i - N_FOLDERS];
         type = i < N_FOLDERS ? S_IFDIR : S_IFREG;
 
-        (void) snprintf(path, sizeof(path), "%s/%s", dir, name);
-
-        if (fstatat(AT_FDCWD, path, &sb, flags) == 0
+        if (fstatat(at, name, &sb, flags) == 0
             && (sb.st_mode & S_IFMT) != type)
         {
             return vlm_db_fail(err, EINPUT, "store %.150s: \"%s\" is "
@@ -113,138 +109,107 @@ check_entries(const char *dir, err_t *err)
 static int
 check_parent(const char *dir, err_t *err)
 {
-    char         parent[PATH], *slash;
-    struct stat  sb;
+    int          fd, bytes;
+    vlm_err_t    why = { 0 };
+    const char  *name;
 
-    (void) snprintf(parent, sizeof(parent), "%s", dir);
+    fd = vlm_folder_above(dir, &name, &why);
 
-    slash = strrchr(parent, '/');
-
-    if (slash == NULL || slash == parent) {
+    if (fd != -1 && faccessat(fd, ".", W_OK|X_OK, 0) == 0) {
+        (void) close(fd);
         return OK;
     }
 
-    *slash = '\0';
-
-    if (stat(parent, &sb) != 0) {
-        return vlm_db_fail(err, EINPUT, "store %.80s cannot be made "
-                           "in %.80s: %s", slash + 1, parent,
-                           strerror(errno));
+    if (fd == -1 && errno == ELOOP) {
+        return fail_path(err, dir, &why);
     }
 
-    if (access(parent, W_OK|X_OK) != 0) {
-        return vlm_db_fail(err, VLM_STORE_EREADONLY,
-                           "store %.80s cannot be made in %.80s: %s",
-                           slash + 1, parent, strerror(errno));
+    bytes = name - dir > 1 ? (int) (name - dir) - 1 : (int) (name - dir);
+
+    (void) vlm_db_fail(err, fd == -1 ? EINPUT : VLM_STORE_EREADONLY,
+                       "store %.80s cannot be made in %.*s: %s",
+                       name, bytes < 80 ? bytes : 80, dir, strerror(errno));
+
+    if (fd != -1) {
+        (void) close(fd);
     }
 
-    return OK;
+    return fd == -1 ? EINPUT : VLM_STORE_EREADONLY;
+}
+
+
+/* errno is that of folder.h */
+
+static int
+fail_path(err_t *err, const char *dir, const vlm_err_t *why)
+{
+    return errno == ELOOP ? vlm_db_fail(err, EINPUT, "store: %s", why->text)
+           : errno == ENOTDIR ? vlm_db_fail(err, EINPUT, "store %.150s is no directory", dir)
+           : vlm_db_fail_errno(err, errno, dir);
 }
 
 
 int
 vlm_store_make(const char *dir, uid_t uid, gid_t gid, err_t *err)
 {
-    int          fd;
-    struct stat  sb;
-
-    /* the directory may have any owner who can use it, as nginx's own directories may */
-
-    if (stat(dir, &sb) == 0 && (sb.st_mode & 0700) != 0700) {
-        (void) chmod(dir, (sb.st_mode & 07777) | 0700);
-    }
-
-    fd = make_folder(dir, err);
-    if (fd == -1) {
-        return VLM_STORE_EIO;
-    }
-
-    /* workers may have access without being the owner; if not, the store's first call says so */
-
-    (void) vlm_disk_own(fd, ".", O_DIRECTORY, 0, uid, gid);
-
-    (void) close(fd);
-
-    return OK;
+    return prepare(dir, uid, gid, 0, err);
 }
 
 
 int
 vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
 {
-    return prepare(dir, uid, gid, N_FOLDERS, N_FILES, err);
+    return prepare(dir, uid, gid, N_FOLDERS, err);
 }
 
 
 int
 vlm_store_prepare_files(const char *dir, uid_t uid, gid_t gid, err_t *err)
 {
-    return prepare(dir, uid, gid, N_PICTURES, 0, err);
+    return prepare(dir, uid, gid, N_PICTURES, err);
 }
 
 
-static int
-prepare(const char *dir, uid_t uid, gid_t gid, size_t n_folders, size_t n_files, err_t *err)
-{
-    int     fd, e;
-    size_t  i;
+/*
+ * Makes what is missing.  The database begins as an empty file with mode 0600, which SQLite accepts
+ * as an empty database; SQLite itself would make it readable by all users.  If that file cannot be
+ * made, SQLite reports the reason later, and chats without a history go on.
+ */
 
-    fd = make_folder(dir, err);
-    if (fd == -1) {
+static int
+prepare(const char *dir, uid_t uid, gid_t gid, size_t n_folders, err_t *err)
+{
+    int        at, fd, e;
+    size_t     i;
+    vlm_err_t  why = { 0 };
+
+    at = vlm_folder_make(dir, uid, gid, &why);
+    if (at == -1) {
+        (void) fail_path(err, dir, &why);
         return VLM_STORE_EIO;
     }
 
-    /* The directory's mode is the administrator's choice; its content is closed to other users. */
-
-    e = vlm_disk_own(fd, ".", O_DIRECTORY, 0, uid, gid);
-
-    if (n_files > 0) {
-        begin_database(fd, files[0]);
+    if (n_folders == N_FOLDERS) {
+        (void) vlm_folder_file_at(at, files[0], uid, gid);
     }
+
+    e = 0;
 
     for (i = 0; i < n_folders && e == 0; i++) {
 
-        if (mkdirat(fd, folders[i], 0700) != 0 && errno != EEXIST) {
+        fd = vlm_folder_make_at(at, folders[i], uid, gid);
+
+        if (fd == -1) {
             e = errno;
-            break;
-        }
 
-        e = vlm_disk_own(fd, folders[i], O_DIRECTORY, 0700, uid,
-                         gid);
-    }
-
-    for (i = 0; i < n_files && e == 0; i++) {
-
-        e = vlm_disk_own(fd, files[i], 0, 0600, uid, gid);
-
-        if (e == ENOENT) {
-            e = 0;
+        } else {
+            (void) close(fd);
         }
     }
 
-    (void) close(fd);
+    (void) close(at);
 
     return e == 0 ? OK : vlm_db_fail_errno(err, e, dir);
-}
-
-
-static int
-make_folder(const char *dir, err_t *err)
-{
-    int  fd;
-
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
-        (void) vlm_db_fail_errno(err, errno, dir);
-        return -1;
-    }
-
-    fd = open(dir, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-
-    if (fd == -1) {
-        (void) vlm_db_fail_errno(err, errno, dir);
-    }
-
-    return fd;
 }
 
 
@@ -265,23 +230,4 @@ vlm_store_usable(vlm_store_t *st, err_t *err)
     }
 
     return st->calls->usable(st, err);
-}
-
-
-/*
- * Creates the database as an empty file with mode 0600, which SQLite accepts as an empty database;
- * SQLite itself would make it readable by all users.  If the file cannot be created, SQLite reports
- * the reason later, and chats without a history go on.
- */
-
-static void
-begin_database(int at, const char *name)
-{
-    int  fd;
-
-    fd = openat(at, name, O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0600);
-
-    if (fd != -1) {
-        (void) close(fd);
-    }
 }

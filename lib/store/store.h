@@ -164,9 +164,8 @@ typedef struct {
 int vlm_store_check(const char *dir, vlm_store_err_t *err);
 
 /*
- * Master, before workers are forked: creates DIR, and with ..._prepare() its directories, too, with
- * mode 0700 for this owner (uid -1: the owner stays), and gives this owner the files that a run of
- * another user left there.  Opens no database.
+ * Master, before workers are forked: creates DIR, and with ..._prepare() what it has, too, for this
+ * owner alone (uid -1: for the process's).  What is there stays as it is.  Opens no database.
  */
 
 int vlm_store_make(const char *dir, uid_t uid, gid_t gid,

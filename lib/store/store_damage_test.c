@@ -486,11 +486,14 @@ a_store_without_its_directory_is_reported(void **state)
 
 
 static void
-prepare_gives_the_store_to_a_user_but_follows_no_link(void **state)
+prepare_gives_a_user_what_it_makes_and_nothing_else(void **state)
 {
-    char         path[128];
+    char         path[128], new[96];
     err_t        err;
+    size_t       i;
     struct stat  sb;
+
+    static const char *const  names[] = { "", "/vlm.db", "/uploads", "/results", "/documents" };
 
     (void) state;
 
@@ -499,22 +502,50 @@ prepare_gives_the_store_to_a_user_but_follows_no_link(void **state)
         skip();
     }
 
-    assert_int_equal(create_one(&err), OK);
+    assert_int_equal(chmod(dir, 0755), 0);
+    (void) snprintf(new, sizeof(new), "%s/new", dir);
 
-    assert_int_equal(vlm_store_prepare(dir, 65534, 65534, &err), OK);
-    assert_int_equal(as_nobody(create_one, &err), OK);
-    assert_int_equal(as_nobody(upload_one, &err), OK);
+    assert_int_equal(vlm_store_make(new, 65534, 65534, &err), OK);
+    assert_int_equal(vlm_store_prepare(new, 65534, 65534, &err), OK);
 
-    (void) snprintf(path, sizeof(path), "%s/vlm.db", dir);
-    assert_int_equal(stat(path, &sb), 0);
-    assert_int_equal(sb.st_uid, 65534);
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void) snprintf(path, sizeof(path), "%s%s", new, names[i]);
+        assert_int_equal(stat(path, &sb), 0);
+        assert_int_equal(sb.st_uid, 65534);
+        assert_int_equal(sb.st_gid, 65534);
+        assert_int_equal(sb.st_mode & 0777, i == 1 ? 0600 : 0700);
+    }
 
+    /* Another start finds them, with links and modes that are not its own. */
+
+    assert_int_equal(chmod(path, 0755), 0);
+    (void) snprintf(path, sizeof(path), "%s/vlm.db", new);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("/etc/hostname", path), 0);
-    assert_int_equal(vlm_store_prepare(dir, 65534, 65534, &err),
-                     VLM_STORE_EREADONLY);
+    assert_int_equal(vlm_store_prepare(new, 65533, 65533, &err), OK);
     assert_int_equal(stat("/etc/hostname", &sb), 0);
-    assert_int_not_equal(sb.st_uid, 65534);
+    assert_int_equal(sb.st_uid, 0);
+    (void) snprintf(path, sizeof(path), "%s/documents", new);
+    assert_int_equal(stat(path, &sb), 0);
+    assert_int_equal(sb.st_uid, 65534);
+    assert_int_equal(sb.st_mode & 0777, 0755);
+
+    /* That is root's, and stays root's. */
+
+    assert_int_equal(vlm_store_make(dir, 65534, 65534, &err), OK);
+    assert_int_equal(vlm_store_prepare(dir, 65534, 65534, &err), OK);
+    assert_int_equal(stat(dir, &sb), 0);
+    assert_int_equal(sb.st_uid, 0);
+
+    /* The workers' user cannot lead root elsewhere by its own directories. */
+
+    (void) snprintf(path, sizeof(path), "%s/link", new);
+    assert_int_equal(symlink("/tmp", path), 0);
+    (void) snprintf(path, sizeof(path), "%s/link/vlm-of-link", new);
+    assert_int_not_equal(vlm_store_check(path, &err), OK);
+    assert_non_null(strstr(err.text, "store: \"link\" in \"/tmp/vlm-store-"));
+    assert_int_not_equal(vlm_store_make(path, 65534, 65534, &err), OK);
+    assert_int_equal(lstat("/tmp/vlm-of-link", &sb), -1);
 }
 
 
@@ -523,7 +554,6 @@ the_error_names_the_file_that_prevents_a_store(void **state)
 {
     char         path[128], longer[1100];
     err_t        err;
-    struct stat  sb;
 
     (void) state;
 
@@ -549,14 +579,6 @@ the_error_names_the_file_that_prevents_a_store(void **state)
     assert_non_null(strstr(err.text, "\"vlm.db-wal\" is no plain file"));
     assert_int_equal(vlm_store_check(path, &err), OK);
     assert_int_equal(rmdir(path), 0);
-
-    assert_int_equal(chmod(dir, 0), 0);
-    assert_int_equal(vlm_store_make(dir, (uid_t) -1, (gid_t) -1,
-                                    &err),
-                     OK);
-    assert_int_equal(create_one(&err), OK);
-    assert_int_equal(stat(dir, &sb), 0);
-    assert_int_equal(sb.st_mode & 0777, 0700);
 
     (void) snprintf(path, sizeof(path), "%s/results", dir);
     assert_int_equal(rmdir(path), 0);
@@ -584,7 +606,7 @@ main(void)
         TEST(a_database_of_a_later_version_is_left_alone),
         TEST(a_database_of_the_first_version_is_brought_up_to_date),
         TEST(a_store_without_its_directory_is_reported),
-        TEST(prepare_gives_the_store_to_a_user_but_follows_no_link),
+        TEST(prepare_gives_a_user_what_it_makes_and_nothing_else),
         TEST(the_error_names_the_file_that_prevents_a_store),
     };
 
