@@ -207,9 +207,23 @@ ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
 }
 
 
+/*
+ * The new master of an upgrade may die while its worker waits for the model,
+ * which the old server keeps.  Requests that came to this worker would wait
+ * for ever, so it leaves them to the old one's.
+ */
+
 static int
 ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
+    if (ngx_process == NGX_PROCESS_WORKER && getppid() != ngx_parent
+        && !ngx_quit && !ngx_exiting)
+    {
+        ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "the master has ended "
+                         "while this worker waits for the model: it ends, too");
+        (void) kill(ngx_pid, SIGQUIT);
+    }
+
     if (eng->conf.vlm.stop(eng)) {
         err->code = VLM_ECANCELLED;
         return -1;

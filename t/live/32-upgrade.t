@@ -150,6 +150,40 @@ VLM::adopt();
 # The new binary is started with the arguments of the old one, which has a path.
 $ENV{TEST_NGINX_BINARY} ||= (grep { -x } '/usr/sbin/nginx', '/usr/local/sbin/nginx')[0];
 
+# Is it a process that has not ended?  One that this test has not reaped has.
+sub runs { VLM::slurp("/proc/$_[0]/stat") =~ /\) [^Z]/ }
+
+# The new master dies while its worker waits for the model, which the old server keeps.
+{
+    my $s = VLM->new(name => 'upgrade-dies', workers => 2, daemon => 'on', engine => $FAST,
+                     main => 'env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS;');
+    $s->start->ready;
+
+    my $old = $s->pid;
+    my $model = $s->designated;
+
+    $s->signal('USR2');
+
+    my $new = VLM::wait_for(sub { $s->master($old) });
+    ok($s->log_has(qr/waits for \S+, which process $model has locked/), 'the worker of a new master waits');
+
+    $s->{pid} = $new;
+    my @orphans = $s->workers;
+    $s->{pid} = $old;
+
+    kill 'KILL', $new;
+    ok($s->log_has(qr/\[warn\] .*the master has ended while this worker waits for the model: it ends, too/),
+       'the new master dies: its worker says that it ends');
+    ok(VLM::wait_for(sub { 1 == grep { runs($_) } @orphans }), 'and ends');
+
+    my @codes = map { $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code} } 1 .. 20;
+    is(join(' ', grep { $_ ne '200' } @codes), '', 'the model of the old server answers every request');
+
+    kill 'KILL', grep { runs($_) } @orphans;       # nginx has no end for these
+    ok($s->stop('TERM'), 'the old master stops');
+    $s->check_log(undef, qr/new binary process \d+ exited on signal 9/);
+}
+
 my $s = VLM->new(name => 'upgrade', workers => 3, daemon => 'on', engine => $FAST,
                  main => 'env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS;');
 $s->start->ready;
