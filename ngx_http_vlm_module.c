@@ -111,7 +111,8 @@ ngx_http_vlm_postconfiguration(ngx_conf_t *cf)
 
     *h = ngx_http_vlm_inner_handler;
 
-    return ngx_http_vlm_filter_init(cf);
+    return ngx_http_vlm_cors_init(cf) == NGX_OK ? ngx_http_vlm_filter_init(cf)
+                                                : NGX_ERROR;
 }
 
 

@@ -27,6 +27,11 @@ our @OTHER = (['192.168.1.5:5001', 'http://evil.example'], ['192.168.1.5:5001', 
               ['[fd00::5]:5001', 'http://[fd00::5]:5002'], ['[fd00::5]', 'http://[fd00::6]'],
               ['[fd00::5]', 'http://[fd00::]:5'], ['localhost', 'http://127.0.0.1']);
 
+# The same of pages whose own name leads to the server.
+our @REBOUND = (map { ["$_:5001", "http://$_:5001"] } qw(evil.example EVIL.example evil.example. 127.0.0.1.evil.example localhost.evil.example
+                                                         notlocalhost 5001 1.2.3 _));
+push @REBOUND, ['evil.example', 'http://evil.example'], ['evil.example', 'https://evil.example'];
+
 # Returns the headers of these pairs, as a browser sends them to an address that it does not trust.
 sub plain {
     return [map { "Host: $_->[0]\nOrigin: $_->[1]\nContent-Type: text/plain" } @_];
@@ -47,7 +52,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 176;
+plan tests => repeat_each() * 219;
 
 run_tests();
 
@@ -341,6 +346,7 @@ vlm_cors "same" is not off, same, * or an origin such as https://robots.example:
 
 
 === TEST 24: pages of the server's own address may ask over plain HTTP
+--- config eval: $main::Config . 'server_name robots.example;'
 --- request eval
 [("POST /api/chat\n{}") x @main::OWN]
 --- more_headers eval
@@ -397,3 +403,77 @@ vlm_cors "http://localhost:*" is not off, same, * or an origin such as https://r
 --- must_die
 --- error_log
 vlm_cors "https://robots.example:443" is not off, same, * or an origin such as https://robots.example:8443
+
+
+
+=== TEST 30: a page whose own name leads here may not ask: its origin is Host, and no name of the server
+--- request eval
+[("POST /api/chat\n{}") x @main::REBOUND]
+--- more_headers eval
+main::plain(@main::REBOUND)
+--- error_code eval
+[(403) x @main::REBOUND]
+--- response_body_like eval
+[('^\{"error":"Pages at this name may not send requests here: server_name does not have it, nor has vlm_cors"\}\n$') x @main::REBOUND]
+
+
+
+=== TEST 31: nor with a mark that browsers do not send there, and the log has its name
+--- request
+POST /api/chat
+{}
+--- more_headers
+Host: evil.example
+Origin: http://evil.example
+Sec-Fetch-Site: same-origin
+--- error_code: 403
+--- error_log
+vlm_cors refuses a request of a page of another origin, "http://evil.example"
+
+
+
+=== TEST 32: over TLS a certificate has shown the name, as the browser's mark says
+--- request
+POST /api/chat
+{}
+--- more_headers
+Host: robots.example
+Origin: https://robots.example
+Sec-Fetch-Site: same-origin
+--- error_code: 400
+
+
+
+=== TEST 33: the names are those of server_name, with their patterns
+--- config eval: $main::Config . 'server_name _ box *.lan .robots.example www.front.* ~^r\d+\.example$;'
+--- request eval
+[("POST /api/chat\n{}") x 13]
+--- more_headers eval
+main::plain(map { ["$_:5001", "http://$_:5001"] } qw(localhost LOCALHOST a.localhost box box. a.lan robots.example a.robots.example
+                                                      www.front.example r12.example lan evilrobots.example r12.example.evil))
+--- error_code eval
+[(400) x 10, (403) x 3]
+
+
+
+=== TEST 34: and the hosts of vlm_cors, at any port
+--- http_config eval: $main::LIST
+--- request eval
+[("POST /api/chat\n{}") x 4]
+--- more_headers eval
+main::plain(['robots.example:5001', 'http://robots.example:5001'], ['localhost:5001', 'http://localhost:5001'],
+            ['evil.example', 'https://robots.example'], ['evil.example', 'http://evil.example'])
+--- error_code eval
+[400, 400, 400, 403]
+
+
+
+=== TEST 35: without vlm_cors same or a list any page may ask
+--- http_config eval: $main::Http . 'vlm_cors off;'
+--- request
+POST /api/chat
+{}
+--- more_headers
+Host: evil.example
+Origin: http://evil.example
+--- error_code: 400

@@ -135,8 +135,8 @@ my %code = map { $_ => code($_) } @PRODUCT;
         $sum{first} += lines($file) unless $file =~ $LATER;
     }
 
-    cmp_ok($sum{first}, '<=', 21_000, 'the first interfaces of http/ have at most 21,000 lines, without tests');
-    cmp_ok($sum{all}, '<=', 28_500, 'and http/ with the interfaces that came later at most 28,500');
+    cmp_ok($sum{first}, '<=', 21_200, 'the first interfaces of http/ have at most 21,200 lines, without tests');
+    cmp_ok($sum{all}, '<=', 28_600, 'and http/ with the interfaces that came later at most 28,600');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------

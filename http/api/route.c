@@ -391,6 +391,7 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
     ngx_int_t                    rc;
     ngx_str_t                    piece;
     ngx_uint_t                   allow;
+    const char                  *refused;
     ngx_http_vlm_ctx_t          *ctx;
     const ngx_http_vlm_route_t  *route;
 
@@ -415,10 +416,10 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
         return NGX_HTTP_FORBIDDEN;
     }
 
-    if (ngx_http_vlm_cors_refused(r)) {
-        return ngx_http_vlm_send_error(r, NGX_HTTP_FORBIDDEN,
-                                       "Pages of this origin may not send "
-                                       "requests here (vlm_cors)");
+    refused = ngx_http_vlm_cors_refused(r);
+
+    if (refused) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_FORBIDDEN, refused);
     }
 
     route = ngx_http_vlm_find(r, &piece, &allow);

@@ -124,17 +124,123 @@ ngx_http_vlm_cors_own(ngx_http_request_t *r, ngx_str_t *origin)
 }
 
 
-/* programs other than browsers do not send these headers */
+/* keeps the names of server_name, which nginx frees with the configuration's
+   temporary memory */
+
+ngx_int_t
+ngx_http_vlm_cors_init(ngx_conf_t *cf)
+{
+    void                        *names;
+    size_t                       bytes;
+    ngx_uint_t                   i;
+    ngx_array_t                 *a;
+    ngx_http_core_srv_conf_t   **server;
+    ngx_http_core_main_conf_t   *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    server = cmcf->servers.elts;
+
+    for (i = 0; i < cmcf->servers.nelts; i++) {
+
+        a = &server[i]->server_names;
+        bytes = a->nelts * a->size;
+
+        names = ngx_palloc(cf->pool, bytes);
+        if (names == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(names, a->elts, bytes);
+        a->elts = names;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Is the name that the client has asked for the server's?  A page may have
+ * its own name lead here, and its origin is then the server's own.
+ */
 
 static ngx_uint_t
-ngx_http_vlm_cors_foreign(ngx_http_request_t *r, ngx_table_elt_t *origin)
+ngx_http_vlm_cors_named(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
 {
+    ngx_str_t                 *o, *host;
+    ngx_uint_t                 i;
+    ngx_http_server_name_t    *sn;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    host = &r->headers_in.server;             /* no port, no capitals */
+
+    if (vlm_origin_fixed((char *) host->data, host->len)) {
+        return 1;
+    }
+
+    cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
+    sn = cscf->server_names.elts;
+
+    for (i = 0; i < cscf->server_names.nelts; i++) {
+#if (NGX_PCRE)
+        if (sn[i].regex) {
+
+            if (ngx_http_regex_exec(r, sn[i].regex, host) == NGX_OK) {
+                return 1;
+            }
+
+            continue;
+        }
+#endif
+        if (vlm_origin_named((char *) sn[i].name.data, sn[i].name.len,
+                             (char *) host->data, host->len))
+        {
+            return 1;
+        }
+    }
+
+    o = lcf->origins ? lcf->origins->elts : NULL;
+
+    for (i = 0; o && i < lcf->origins->nelts; i++) {
+
+        if (vlm_origin_listed((char *) o[i].data, o[i].len,
+                              (char *) host->data, host->len))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * Programs other than browsers do not send these headers.  Browsers mark a
+ * request over plain HTTP only if it is to localhost; over TLS a certificate
+ * has shown that the name is the server's.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_cors_foreign(ngx_http_request_t *r, ngx_table_elt_t *origin,
+    const char **why)
+{
+    ngx_uint_t        own;
     ngx_table_elt_t  *site, *mode;
 
     site = ngx_http_vlm_header(r, "sec-fetch-site");
+    own = origin && ngx_http_vlm_cors_own(r, &origin->value);
+
+    if (own && (site == NULL
+                || ngx_strncasecmp(origin->value.data, (u_char *) "https:", 6))
+        && !ngx_http_vlm_cors_named(r, ngx_http_get_module_loc_conf(r,
+                                                       ngx_http_vlm_module)))
+    {
+        *why = "Pages at this name may not send requests here: server_name "
+               "does not have it, nor has vlm_cors";
+        return 1;
+    }
 
     if (site == NULL) {
-        return origin && !ngx_http_vlm_cors_own(r, &origin->value);
+        return origin && !own;
     }
 
     mode = ngx_http_vlm_header(r, "sec-fetch-mode");
@@ -145,9 +251,10 @@ ngx_http_vlm_cors_foreign(ngx_http_request_t *r, ngx_table_elt_t *origin)
 }
 
 
-ngx_uint_t
+const char *
 ngx_http_vlm_cors_refused(ngx_http_request_t *r)
 {
+    const char               *why;
     ngx_table_elt_t          *origin;
     ngx_http_vlm_loc_conf_t  *lcf;
 
@@ -156,13 +263,14 @@ ngx_http_vlm_cors_refused(ngx_http_request_t *r)
     if (lcf->cors == NGX_HTTP_VLM_CORS_OFF
         || lcf->cors == NGX_HTTP_VLM_CORS_ANY)
     {
-        return 0;
+        return NULL;
     }
 
+    why = "Pages of this origin may not send requests here (vlm_cors)";
     origin = ngx_http_vlm_header(r, "origin");
 
-    if (!ngx_http_vlm_cors_foreign(r, origin)) {
-        return 0;
+    if (!ngx_http_vlm_cors_foreign(r, origin, &why)) {
+        return NULL;
     }
 
     /* a browser loads a picture of a page without an Origin header */
@@ -172,14 +280,14 @@ ngx_http_vlm_cors_refused(ngx_http_request_t *r)
     }
 
     if (origin && ngx_http_vlm_cors_allowed(lcf, &origin->value)) {
-        return 0;
+        return NULL;
     }
 
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                   "vlm_cors refuses a request of a page of another origin, "
                   "\"%V\"", origin ? &origin->value : &ngx_http_vlm_unknown);
 
-    return 1;
+    return why;
 }
 
 

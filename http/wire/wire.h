@@ -242,10 +242,12 @@ ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
 /* ---- cors.c: pages of other origins -------------------------------------- */
 
 char *ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t ngx_http_vlm_cors_init(ngx_conf_t *cf);
 
-/* refuses and logs a request of a page whose origin is not allowed */
+/* logs a request of a page whose origin is not allowed, and says why; NULL: it
+   is allowed */
 
-ngx_uint_t ngx_http_vlm_cors_refused(ngx_http_request_t *r);
+const char *ngx_http_vlm_cors_refused(ngx_http_request_t *r);
 
 /* the headers of any answer; and of one to OPTIONS */
 

@@ -1,7 +1,10 @@
 /* Compares origins of web pages: see origin.h. */
 
+#define _GNU_SOURCE                    /* memmem() */
+
 #include "base/origin.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
 
@@ -91,4 +94,74 @@ vlm_origin_foreign(const char *site, const char *mode, int safe)
 {
     return (strcmp(site, "cross-site") == 0 || strcmp(site, "same-site") == 0)
            && !(safe && mode != NULL && strcmp(mode, "navigate") == 0);
+}
+
+
+static int
+ends_with(const char *text, size_t bytes, const char *end, size_t len)
+{
+    return bytes > len && memcmp(text + bytes - len, end, len) == 0;
+}
+
+
+int
+vlm_origin_fixed(const char *host, size_t len)
+{
+    char            text[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    const int       six = len > 2 && host[0] == '[' && host[len - 1] == ']';
+
+    if (six) {
+        host++;
+        len -= 2;
+    }
+
+    if (len < sizeof(text)) {
+        memcpy(text, host, len);
+        text[len] = '\0';
+
+        if (inet_pton(six ? AF_INET6 : AF_INET, text, &address) == 1) {
+            return 1;
+        }
+    }
+
+    return !six && ((len == 9 && memcmp(host, "localhost", 9) == 0)
+                    || ends_with(host, len, ".localhost", 10));
+}
+
+
+int
+vlm_origin_named(const char *name, size_t bytes, const char *host, size_t len)
+{
+    if (bytes > 2 && name[0] == '*') {
+        return ends_with(host, len, name + 1, bytes - 1);
+    }
+
+    if (bytes > 1 && name[0] == '.') {
+        return ends_with(host, len, name, bytes)
+               || (len == bytes - 1 && memcmp(host, name + 1, len) == 0);
+    }
+
+    if (bytes > 2 && name[bytes - 1] == '*') {
+        return len > bytes - 1 && memcmp(host, name, bytes - 1) == 0;
+    }
+
+    return len > 0 && len == bytes && memcmp(host, name, len) == 0;
+}
+
+
+int
+vlm_origin_listed(const char *origin, size_t bytes, const char *host, size_t len)
+{
+    size_t       n;
+    const char  *port, *text = memmem(origin, bytes, "://", 3);
+
+    if (text == NULL) {
+        return 0;
+    }
+
+    text += 3;
+    bytes = split(text, bytes - (size_t) (text - origin), &port, &n);
+
+    return len > 0 && len == bytes && strncasecmp(text, host, len) == 0;
 }

@@ -28,4 +28,16 @@ int vlm_origin_own(const char *origin, size_t bytes, const char *host, size_t le
  */
 int vlm_origin_foreign(const char *site, const char *mode, int safe);
 
+/*
+ * A page may have its own name lead to this server (DNS rebinding): then its origin is the server's
+ * own.  So such a request is answered only at a host, [len] and in lower case, that is
+ *
+ *   fixed     an address, or localhost: nobody else can have a page there
+ *   named     a name of server_name, [bytes], which may be "*.example", ".example" or "example.*"
+ *   listed    that of an origin, [bytes], of vlm_cors
+ */
+int vlm_origin_fixed(const char *host, size_t len);
+int vlm_origin_named(const char *name, size_t bytes, const char *host, size_t len);
+int vlm_origin_listed(const char *origin, size_t bytes, const char *host, size_t len);
+
 #endif

@@ -109,6 +109,99 @@ a_browser_says_that_a_page_of_another_origin_asks(void **state)
 }
 
 
+static int
+fixed(const char *host)
+{
+    return vlm_origin_fixed(host, strlen(host));
+}
+
+
+static void
+an_address_and_localhost_are_nobody_elses(void **state)
+{
+    (void) state;
+
+    assert_true(fixed("127.0.0.1"));
+    assert_true(fixed("192.168.1.5"));
+    assert_true(fixed("[::1]"));
+    assert_true(fixed("[fd00:0000:0000:0000:0000:0000:0000:0005]"));
+    assert_true(fixed("[::ffff:10.0.0.1]"));
+    assert_true(fixed("localhost"));
+    assert_true(fixed("a.localhost"));
+
+    assert_false(fixed(""));
+    assert_false(fixed("[]"));
+    assert_false(fixed("[127.0.0.1]"));
+    assert_false(fixed("[localhost]"));
+    assert_false(fixed("::1"));
+    assert_false(fixed("127.0.0.1.evil.example"));
+    assert_false(fixed("1.2.3"));
+    assert_false(fixed("1.2.3.256"));
+    assert_false(fixed("5001"));
+    assert_false(fixed(".localhost"));
+    assert_false(fixed("notlocalhost"));
+    assert_false(fixed("localhost.evil.example"));
+    assert_false(fixed("evil.example"));
+}
+
+
+static int
+named(const char *name, const char *host)
+{
+    return vlm_origin_named(name, strlen(name), host, strlen(host));
+}
+
+
+static void
+a_name_is_one_of_server_name(void **state)
+{
+    (void) state;
+
+    assert_true(named("robots.example", "robots.example"));
+    assert_true(named("*.example", "robots.example"));
+    assert_true(named("*.example", "a.robots.example"));
+    assert_true(named(".example", "robots.example"));
+    assert_true(named(".example", "example"));
+    assert_true(named("robots.*", "robots.example.net"));
+
+    assert_false(named("robots.example", "evil.example"));
+    assert_false(named("robots.example", "robots.example.net"));
+    assert_false(named("*.example", "example"));
+    assert_false(named("*.example", ".example"));
+    assert_false(named("*.example", "evilexample"));
+    assert_false(named(".example", "evilexample"));
+    assert_false(named("robots.*", "robots."));
+    assert_false(named("robots.*", "robotsevil"));
+    assert_false(named("_", "evil.example"));
+    assert_false(named("", "evil.example"));
+    assert_false(named("", ""));
+    assert_false(named("*", "evil.example"));
+    assert_false(named(".", "evil.example"));
+}
+
+
+static int
+listed(const char *origin, const char *host)
+{
+    return vlm_origin_listed(origin, strlen(origin), host, strlen(host));
+}
+
+
+static void
+a_host_is_that_of_an_origin(void **state)
+{
+    (void) state;
+
+    assert_true(listed("https://robots.example:8443", "robots.example"));
+    assert_true(listed("http://Robots.example", "robots.example"));
+    assert_true(listed("http://[fd00::5]:3000", "[fd00::5]"));
+    assert_false(listed("http://robots.example", "example"));
+    assert_false(listed("http://robots.example:80", "robots.example:80"));
+    assert_false(listed("http://", ""));
+    assert_false(listed("robots.example", "robots.example"));
+}
+
+
 int
 main(void)
 {
@@ -117,7 +210,10 @@ main(void)
         cmocka_unit_test(an_origin_does_not_have_the_port_of_its_scheme),
         cmocka_unit_test(a_page_has_the_origin_of_its_url),
         cmocka_unit_test(the_servers_own_origin_is_the_one_that_was_addressed),
-        cmocka_unit_test(a_browser_says_that_a_page_of_another_origin_asks)
+        cmocka_unit_test(a_browser_says_that_a_page_of_another_origin_asks),
+        cmocka_unit_test(an_address_and_localhost_are_nobody_elses),
+        cmocka_unit_test(a_name_is_one_of_server_name),
+        cmocka_unit_test(a_host_is_that_of_an_origin)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
