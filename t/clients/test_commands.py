@@ -284,6 +284,35 @@ def git_lfs_replaces_the_pointers_of_a_clone():
     assert 'ok: every tensor of the model is in its files' in found, found
 
 
+DOWN = """
+rule_files: [alerts.yml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'up{job="robots", instance="a"}', values: '1x5 0x30'}
+      - {series: 'vlm_info{job="robots", instance="a", engine="e"}', values: '1x5 _x30'}
+      - {series: 'up{job="my-vlm", instance="never"}', values: '0x35'}
+      - {series: 'up{job="node", instance="a"}', values: '0x35'}
+      - {series: 'up{job="robots", instance="well"}', values: '1x35'}
+      - {series: 'vlm_info{job="robots", instance="well", engine="e"}', values: '1x35'}
+    alert_rule_test:
+      - eval_time: 20m
+        alertname: VlmDown
+        exp_alerts:
+          - exp_labels: {severity: page, job: robots, instance: a}
+            exp_annotations:
+              summary: Metrics of a cannot be read
+              description: &why "The server does not answer, or /metrics refuses Prometheus: unless from=any is set, it answers its own machine alone."
+              runbook_url: docs/operations.md#figures-to-watch
+          - exp_labels: {severity: page, job: my-vlm, instance: never}
+            exp_annotations:
+              summary: Metrics of never cannot be read
+              description: *why
+              runbook_url: docs/operations.md#figures-to-watch
+"""
+
+
 @test
 def promtool_takes_the_configuration_the_rules_and_the_metrics():
     metrics, rules, others, config = (f'{HERE}/{name}' for name in ('metrics', 'rules.yml', 'others', 'prometheus.yml'))
@@ -310,6 +339,12 @@ def promtool_takes_the_configuration_the_rules_and_the_metrics():
             file.write(wrong)
 
         assert wrong != text and tried(f'promtool check rules {rules}').returncode != 0, wrong
+
+    # A server that had metrics is missed, whatever the name of its job, and no other that is down.
+    with open(f'{HERE}/alerts_test.yml', 'w') as file:
+        file.write(DOWN)
+
+    assert re.search(r'SUCCESS', shell('promtool test rules', f'{HERE}/alerts_test.yml'))
 
     with open(others, 'w') as file:
         file.write(said(metrics) + 'vlm_ready{engine="a"} "b"\n')
