@@ -49,7 +49,7 @@ ngx_http_vlm_master_version(ngx_cycle_t *cycle)
 
 
 /*
- * What is missing is made for the worker's user, and closed to all others.
+ * Missing files are made for the worker's user, and closed to all others.
  * Without its store an engine still answers requests that need no session;
  * without its socket or its lock it has failed.
  */

@@ -65,7 +65,7 @@ at(const char *name)
 }
 
 
-/* Who made what the last call has opened or made there, and its mode. */
+/* The owner and mode of what the last call has opened or made. */
 static struct stat
 made(int fd)
 {

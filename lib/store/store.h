@@ -165,7 +165,7 @@ int vlm_store_check(const char *dir, vlm_store_err_t *err);
 
 /*
  * Master, before workers are forked: creates DIR, and with ..._prepare() what it has, too, for this
- * owner alone (uid -1: for the process's).  What is there stays as it is.  Opens no database.
+ * owner alone (uid -1: for the process's).  Existing files stay as they are.  Opens no database.
  */
 
 int vlm_store_make(const char *dir, uid_t uid, gid_t gid,
