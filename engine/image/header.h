@@ -15,7 +15,7 @@
 /*
  * The most bytes that the decoding of any picture may hold at a time.  The limit allows every kind
  * at 40 megapixels except progressive JPEG in CMYK (11 bytes a pixel, up to 36 megapixels) and
- * lossless WebP with many Huffman codes.
+ * lossless WebP with many Huffman codes, which may take 64 MiB (webp_codes.c).
  */
 #define VLM_MAX_PICTURE_MEMORY  (384u << 20)
 

@@ -8,7 +8,10 @@
 
 #include "image/webp_codes.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+#include "base/size.h"
 
 #define MAX_LENGTH   15                /* bits of a code */
 #define GREEN        (256 + 24)        /* symbols: values, then lengths of copies, then a cache's */
@@ -17,6 +20,8 @@
 #define DISTANCES    40
 #define TABLE_BYTES  (4 * (630 * 3 + 410 + 654))   /* libwebp's for a group without a cache */
 #define GROUP_BYTES  600               /* its other memory for a group */
+#define MAX_GROUPS   (64u << 20)       /* bytes of all groups: libwebp writes at most 2,600 of them,
+                                          which take 52 MiB with the largest cache */
 
 typedef struct {
     const uint8_t  *p;
@@ -308,8 +313,9 @@ read_transforms(bits_t *b, uint32_t *width, uint32_t height, uint64_t *memory)
 }
 
 
+/* *n groups of codes take *groups bytes, *memory has those of the transforms. */
 static int
-count(bits_t *b, uint32_t width, uint32_t height, uint64_t *memory)
+count(bits_t *b, uint32_t width, uint32_t height, uint64_t *memory, uint32_t *n, uint64_t *groups)
 {
     uint32_t  cache, bits, most;
     uint64_t  table;
@@ -336,7 +342,8 @@ count(bits_t *b, uint32_t width, uint32_t height, uint64_t *memory)
     }
 
     table = TABLE_BYTES + (cache == 0 ? 0 : 4u << cache);
-    *memory += (most + 1) * (table + GROUP_BYTES);
+    *n = most + 1;
+    *groups = *n * (table + GROUP_BYTES);
 
     return b->cut ? -1 : 0;
 }
@@ -346,7 +353,9 @@ int
 vlm_webp_codes(const uint8_t *p, size_t bytes, uint32_t width, uint32_t height, uint64_t *memory,
                vlm_err_t *err)
 {
-    bits_t  b;
+    bits_t    b;
+    uint32_t  n;
+    uint64_t  groups;
 
     b.p = p;
     b.at = 0;
@@ -354,6 +363,17 @@ vlm_webp_codes(const uint8_t *p, size_t bytes, uint32_t width, uint32_t height, 
     b.cut = 0;
     *memory = 0;
 
-    return count(&b, width, height, memory) == 0
-           ? 0 : vlm_fail(err, VLM_EINPUT, "WebP: its Huffman codes are damaged or cut off");
+    if (count(&b, width, height, memory, &n, &groups) != 0) {
+        return vlm_fail(err, VLM_EINPUT, "WebP: its Huffman codes are damaged or cut off");
+    }
+
+    if (groups > MAX_GROUPS) {
+        return vlm_fail(err, VLM_ELIMIT, "WebP of %ux%u pixels has %u groups of Huffman codes, "
+                        "which take %" PRIu64 " MiB to decode, at most %u are given", width, height,
+                        n, vlm_mib(groups), MAX_GROUPS >> 20);
+    }
+
+    *memory += groups;
+
+    return 0;
 }

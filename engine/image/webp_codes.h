@@ -13,7 +13,8 @@
  *   p, bytes       a VP8L bitstream from its transforms on, behind its size
  *   width, height  size of its pixels
  *   memory         bytes that libwebp takes for its codes and transforms
- *   returns        0; or -1 and VLM_EINPUT: damaged, or it ends before its codes
+ *   returns        0; or -1: VLM_EINPUT damaged, or it ends before its codes, VLM_ELIMIT groups of
+ *                  codes that take more than 64 MiB
  *
  * The time is linear in bytes and in a sixteenth of the pixels; nothing is allocated.
  */

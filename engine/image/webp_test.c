@@ -243,9 +243,22 @@ a_group_of_codes_for_every_few_pixels_is_counted_or_refused(void **state)
     memset(&err, 0, sizeof(err));
     assert_int_equal(vlm_header_read(&h, data, bytes, &err), -1);
     assert_int_equal(err.code, VLM_ELIMIT);
-    assert_string_equal(err.text, "WebP of 1024x1024 pixels takes 784 MiB to decode, at most 384 "
-                        "are given");
+    assert_string_equal(err.text, "WebP of 1024x1024 pixels has 65536 groups of Huffman codes, "
+                        "which take 776 MiB to decode, at most 64 are given");
     assert_int_equal(vlm_header_read(&h, data, bytes - 1000, &err), -1);
+    free(data);
+
+    data = make_groups(512, &bytes);
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_header_read(&h, data, bytes, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
+    assert_string_equal(err.text, "WebP of 512x512 pixels has 16384 groups of Huffman codes, "
+                        "which take 194 MiB to decode, at most 64 are given");
+    free(data);
+
+    data = make_groups(256, &bytes);               /* 4,096 of them are 49 MiB */
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_header_read(&h, data, bytes, &err), 0);
     free(data);
 
     data = make_groups(128, &bytes);
@@ -286,8 +299,8 @@ codes_of_transparency_are_counted_or_refused(void **state)
     memset(&err, 0, sizeof(err));
     assert_int_equal(vlm_header_read(&h, p, 46 + length, &err), -1);
     assert_int_equal(err.code, VLM_ELIMIT);
-    assert_string_equal(err.text, "WebP of 1024x1024 pixels takes 787 MiB to decode, at most 384 "
-                        "are given");
+    assert_string_equal(err.text, "WebP of 1024x1024 pixels has 65536 groups of Huffman codes, "
+                        "which take 776 MiB to decode, at most 64 are given");
     free(p);
     free(data);
 }
