@@ -204,7 +204,8 @@ fill(vlm_embedder_t *e, const char *dir, vlm_type_t type, uint32_t threads, vlm_
         return -1;
     }
 
-    rc = load(e, c, &weights, &work, err) != 0 || vlm_checkpoint_id(c, e->id, err) != 0 ? -1 : 0;
+    rc = load(e, c, &weights, &work, err) != 0 || vlm_checkpoint_whole(c, err) != 0
+         || vlm_checkpoint_id(c, e->id, err) != 0 ? -1 : 0;
     vlm_checkpoint_close(c);
 
     if (rc != 0) {

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
-#include "base/sha256.h"
 
 #define CONFIG       "adapter_config.json"
 #define WEIGHTS      "adapter_model.safetensors"
@@ -433,15 +433,33 @@ find_dir(vlm_adapter_file_t *f, const char *dir, vlm_err_t *err)
 static int
 open_config(vlm_adapter_file_t *f, vlm_err_t *err)
 {
-    char  path[4096];
+    int         rc;
+    char        path[4096];
+    vlm_file_t  settings;
 
     if (vlm_file_path(path, sizeof(path), f->dir, CONFIG, err) != 0
-        || vlm_file_open(&f->settings, path, MAX_CONFIG, err) != 0)
+        || vlm_file_open(&settings, path, MAX_CONFIG, err) != 0)
     {
         return -1;
     }
 
-    return vlm_adapter_config(&f->config, f->name, f->settings.data, f->settings.bytes, err);
+    vlm_sha256_start(&f->sum);
+    vlm_sha256_add(&f->sum, settings.data, settings.bytes);
+    rc = vlm_adapter_config(&f->config, f->name, settings.data, settings.bytes, err);
+    vlm_file_close(&settings);
+
+    return rc;
+}
+
+
+static int
+open_weights(vlm_adapter_file_t *f, vlm_err_t *err)
+{
+    uint64_t  bytes;
+
+    return vlm_file_path(f->path, sizeof(f->path), f->dir, WEIGHTS, err) != 0
+           || vlm_file_handle(&f->fd, &bytes, f->path, err) != 0
+           ? -1 : vlm_safetensors_read(f->fd, bytes, f->path, take, f, err);
 }
 
 
@@ -449,10 +467,9 @@ int
 vlm_adapter_open(vlm_adapter_file_t *f, const char *name, const char *dir,
                  const vlm_family_t *family, vlm_err_t *err)
 {
-    char  path[4096];
-
     memset(f, 0, sizeof(*f));
     f->family = family;
+    f->fd = -1;
 
     if (!vlm_adapter_is_name(name)) {
         return vlm_fail(err, VLM_EINPUT, "\"%s\" is no name of an adapter: letters, digits, '.', "
@@ -461,11 +478,7 @@ vlm_adapter_open(vlm_adapter_file_t *f, const char *name, const char *dir,
 
     strcpy(f->name, name);
 
-    if (find_dir(f, dir, err) != 0 || open_config(f, err) != 0
-        || vlm_file_path(path, sizeof(path), f->dir, WEIGHTS, err) != 0
-        || vlm_file_open(&f->file, path, 0, err) != 0
-        || vlm_safetensors_parse(f->file.data, f->file.bytes, path, take, f, err) != 0)
-    {
+    if (find_dir(f, dir, err) != 0 || open_config(f, err) != 0 || open_weights(f, err) != 0) {
         vlm_adapter_close(f);
         return -1;
     }
@@ -474,15 +487,24 @@ vlm_adapter_open(vlm_adapter_file_t *f, const char *name, const char *dir,
 }
 
 
-void
-vlm_adapter_identity(const vlm_adapter_file_t *f, uint8_t hash[32])
+int
+vlm_adapter_read(vlm_adapter_file_t *f, const vlm_tensor_t *t, void *to, vlm_err_t *err)
 {
-    vlm_sha256_t  s;
+    if (vlm_file_read_at(f->fd, to, t->bytes, t->at, f->path, err) != 0) {
+        return -1;
+    }
 
-    vlm_sha256_start(&s);
-    vlm_sha256_add(&s, f->settings.data, f->settings.bytes);
-    vlm_sha256_add(&s, f->file.data, f->file.bytes);
-    vlm_sha256_end(&s, hash);
+    vlm_sha256_add(&f->sum, t->name, strlen(t->name));
+    vlm_sha256_add(&f->sum, to, t->bytes);
+
+    return 0;
+}
+
+
+void
+vlm_adapter_identity(vlm_adapter_file_t *f, uint8_t hash[32])
+{
+    vlm_sha256_end(&f->sum, hash);
 }
 
 
@@ -496,7 +518,11 @@ vlm_adapter_close(vlm_adapter_file_t *f)
     }
 
     free(f->tensor);
-    vlm_file_close(&f->file);
-    vlm_file_close(&f->settings);
+
+    if (f->fd != -1) {
+        (void) close(f->fd);
+    }
+
     memset(f, 0, sizeof(*f));
+    f->fd = -1;
 }

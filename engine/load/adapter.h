@@ -10,6 +10,7 @@
 #define VLM_ADAPTER_H
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "family/family.h"
 #include "load/safetensors.h"
 
@@ -49,11 +50,12 @@ typedef struct {
     char                   name[VLM_ADAPTER_NAME];
     char                   dir[4096];  /* where its files are: it may be a checkpoint-N within */
     vlm_adapter_config_t   config;
-    vlm_file_t             file;
+    int                    fd;         /* of the tensors, or -1; they are never mapped */
+    char                   path[4096];
     const vlm_family_t    *family;
     vlm_adapter_tensor_t  *tensor;     /* [n] */
     uint32_t               n, room;
-    vlm_file_t             settings;   /* adapter_config.json */
+    vlm_sha256_t           sum;        /* of adapter_config.json, and of all that was read */
 } vlm_adapter_file_t;
 
 /* 1: letters, digits, '.', '_' and '-', not a dot first, and short enough.  Else 0. */
@@ -65,9 +67,11 @@ int vlm_adapter_is_name(const char *name);
  */
 int vlm_adapter_open(vlm_adapter_file_t *f, const char *name, const char *dir,
                      const vlm_family_t *family, vlm_err_t *err);
-/* The hash of both files. */
-void vlm_adapter_identity(const vlm_adapter_file_t *f, uint8_t hash[32]);
-void vlm_adapter_close(vlm_adapter_file_t *f);     /* safe on a zeroed structure */
+/* Reads a tensor's bytes [t->bytes].  VLM_EMODEL: the file was cut meanwhile. */
+int vlm_adapter_read(vlm_adapter_file_t *f, const vlm_tensor_t *t, void *to, vlm_err_t *err);
+/* The hash of the settings, and of the tensors in the order in which they were read. */
+void vlm_adapter_identity(vlm_adapter_file_t *f, uint8_t hash[32]);
+void vlm_adapter_close(vlm_adapter_file_t *f);     /* idempotent, also after a failed open */
 
 /* adapter_config.json [bytes]; and what a whole tensor's name says. */
 int vlm_adapter_config(vlm_adapter_config_t *c, const char *name, const void *data, size_t bytes,

@@ -12,6 +12,9 @@
 #include <cmocka.h>
 
 #include "load/adapter.h"
+#include "load/fixture.h"
+
+#define LIST  "t/fidelity/lora/lora-a-list"
 
 
 static int
@@ -199,6 +202,38 @@ a_name_is_that_of_a_plain_directory(void **state)
 }
 
 
+/* Its tensors are read, not mapped: reading a page behind the new end would be SIGBUS. */
+static void
+a_file_that_is_cut_while_it_is_read_is_an_error(void **state)
+{
+    char                  dir[64], path[128], to[1 << 16];
+    vlm_err_t             err = { 0 };
+    vlm_adapter_file_t    f;
+    const vlm_tensor_t   *first, *last;
+
+    (void) state;
+
+    assert_int_equal(fixture_dir(dir), 0);
+    fixture_copy(dir, "adapter_config.json", LIST "/adapter_config.json");
+    fixture_copy(dir, "adapter_model.safetensors", LIST "/adapter_model.safetensors");
+    assert_int_equal(vlm_adapter_open(&f, "x", dir, vlm_family_find("qwen2_5_vl"), &err), 0);
+    first = &f.tensor[0].t;
+    last = &f.tensor[f.n - 1].t;
+    assert_true(first->bytes <= sizeof(to) && last->bytes <= sizeof(to));
+    assert_int_equal(vlm_adapter_read(&f, last, to, &err), 0);
+
+    snprintf(path, sizeof(path), "%s/adapter_model.safetensors", dir);
+    assert_int_equal(truncate(path, (off_t) (last->at + 1)), 0);
+    assert_int_equal(vlm_adapter_read(&f, first, to, &err), 0);
+    assert_int_equal(vlm_adapter_read(&f, last, to, &err), -1);
+    assert_int_equal(err.code, VLM_EMODEL);
+    assert_non_null(strstr(err.text, "/adapter_model.safetensors: cut below "));
+    vlm_adapter_close(&f);
+    vlm_adapter_close(&f);
+    fixture_remove(dir);
+}
+
+
 int
 main(void)
 {
@@ -208,7 +243,8 @@ main(void)
         cmocka_unit_test(other_regular_expressions_and_settings_are_refused_by_name),
         cmocka_unit_test(settings_of_training_alone_are_passed_over),
         cmocka_unit_test(names_of_tensors_say_module_and_kind),
-        cmocka_unit_test(a_name_is_that_of_a_plain_directory)
+        cmocka_unit_test(a_name_is_that_of_a_plain_directory),
+        cmocka_unit_test(a_file_that_is_cut_while_it_is_read_is_an_error)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

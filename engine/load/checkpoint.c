@@ -242,9 +242,28 @@ vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims,
         return NULL;
     }
 
+    if (vlm_file_whole(&c->shards[s->t.file].file, c->shards[s->t.file].path, err) != 0) {
+        return NULL;
+    }
+
     s->asked = 1;
 
     return &s->t;
+}
+
+
+int
+vlm_checkpoint_whole(const vlm_checkpoint_t *c, vlm_err_t *err)
+{
+    uint32_t  i;
+
+    for (i = 0; i < c->n_shards; i++) {
+        if (vlm_file_whole(&c->shards[i].file, c->shards[i].path, err) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -489,6 +508,10 @@ vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err)
 
         if (stat(shard->path, &st) != 0) {
             return vlm_fail(err, VLM_EMODEL, "%s: %s", shard->path, strerror(errno));
+        }
+
+        if (vlm_file_whole(&shard->file, shard->path, err) != 0) {
+            return -1;
         }
 
         facts[0] = shard->file.bytes;

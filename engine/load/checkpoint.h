@@ -34,6 +34,9 @@ void vlm_checkpoint_close(vlm_checkpoint_t *c);    /* takes NULL */
  */
 const vlm_tensor_t *vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name,
                                         const uint64_t *dims, uint32_t n_dims, vlm_err_t *err);
+/* Once all tensors were read: 0, or -1 and VLM_EMODEL if a file became shorter meanwhile, so that
+   some of what was read may be zeros. */
+int vlm_checkpoint_whole(const vlm_checkpoint_t *c, vlm_err_t *err);
 int vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name);
 uint64_t vlm_checkpoint_rows(const vlm_checkpoint_t *c, const char *name);     /* 0: no such */
 

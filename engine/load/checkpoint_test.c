@@ -555,6 +555,40 @@ the_single_file_is_taken_before_the_index(void **state)
 }
 
 
+/* Reading a tensor behind the new end would be SIGBUS; before it there are zeros up to a page. */
+static void
+a_shard_that_is_cut_while_it_is_read_is_noticed(void **state)
+{
+    char               dir[64], path[128];
+    uint8_t            id[32];
+    vlm_err_t          err = { 0 };
+    vlm_checkpoint_t  *c;
+
+    static const uint64_t  dims[] = { 8 };
+
+    (void) state;
+
+    assert_int_equal(fixture_dir(dir), 0);
+    write_shard(dir, "model.safetensors", "a", "b", 8);
+    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
+    assert_non_null(c);
+    assert_non_null(vlm_checkpoint_find(c, "a", dims, 1, &err));
+    assert_int_equal(vlm_checkpoint_whole(c, &err), 0);
+
+    snprintf(path, sizeof(path), "%s/model.safetensors", dir);
+    assert_int_equal(truncate(path, 100), 0);
+    assert_null(vlm_checkpoint_find(c, "b", dims, 1, &err));
+    assert_non_null(strstr(err.text, "/model.safetensors: cut from "));
+    assert_non_null(strstr(err.text, " to 100 bytes while it was read: replace a file by renaming "
+                                     "a new one"));
+    assert_int_equal(vlm_checkpoint_whole(c, NULL), -1);
+    assert_int_equal(vlm_checkpoint_id(c, id, NULL), -1);
+
+    vlm_checkpoint_close(c);
+    fixture_remove(dir);
+}
+
+
 int
 main(void)
 {
@@ -573,7 +607,8 @@ main(void)
         cmocka_unit_test(a_checkpoint_is_there_when_every_shard_of_its_index_is),
         cmocka_unit_test(index_and_shards_must_agree_both_ways),
         cmocka_unit_test(a_shards_name_never_leaves_the_directory),
-        cmocka_unit_test(the_single_file_is_taken_before_the_index)
+        cmocka_unit_test(the_single_file_is_taken_before_the_index),
+        cmocka_unit_test(a_shard_that_is_cut_while_it_is_read_is_noticed)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

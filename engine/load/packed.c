@@ -308,6 +308,11 @@ vlm_packed_begin(vlm_packed_t *p, vlm_type_t type, uint32_t N, uint32_t K, vlm_e
         return 0;
     }
 
+    if (vlm_file_whole(&p->file, p->path, err) != 0) {
+        p->failed = -1;
+        return -1;
+    }
+
     if (e->N != N || e->K != K || e->type != (uint32_t) type) {
         p->failed = -1;
         return vlm_fail(err, VLM_EMODEL, "%s: matrix %u is %s [%u, %u], the model has %s "

@@ -229,6 +229,24 @@ a_file_cut_off_anywhere_is_noticed(void **state)
 }
 
 
+static void
+a_file_cut_off_while_it_is_read_is_damaged(void **state)
+{
+    vlm_err_t     err = { 0 };
+    vlm_packed_t  p;
+
+    (void) state;
+
+    make();
+    assert_int_equal(vlm_packed_open(&p, dir, dir, VLM_INT8, id, &err), 0);
+    assert_int_equal(truncate(path, 1000), 0);         /* reading a panel would be SIGBUS */
+    assert_int_equal(vlm_packed_begin(&p, VLM_INT8, N, K, &err), -1);
+    assert_non_null(strstr(err.text, " to 1000 bytes while it was read"));
+    assert_int_equal(p.failed, -1);
+    vlm_packed_close(&p);
+}
+
+
 /* The alignment behind vectors, and the room for entries, belong to no matrix. */
 static int
 is_gap(long at, long size)
@@ -383,6 +401,7 @@ main(void)
         cmocka_unit_test(a_missing_file_is_reported_with_its_path),
         cmocka_unit_test(weights_of_another_checkpoint_are_not_taken),
         cmocka_unit_test(a_file_cut_off_anywhere_is_noticed),
+        cmocka_unit_test(a_file_cut_off_while_it_is_read_is_damaged),
         cmocka_unit_test(every_byte_that_is_changed_is_noticed),
         cmocka_unit_test(two_that_make_it_at_once_do_not_hurt_each_other),
         cmocka_unit_test(a_file_that_a_killed_process_began_is_removed_by_the_next),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/size.h"
 
@@ -26,7 +27,7 @@ typedef struct {
 
 typedef struct {
     const char     *path;
-    const uint8_t  *data;              /* behind the header */
+    const uint8_t  *data;              /* behind the header, or NULL */
     uint64_t        head, bytes;       /* of the header with its length; of the data */
     char            name[VLM_PRINTABLE];   /* of the tensor at hand, for messages */
     entry_t        *entries;           /* [n] */
@@ -196,7 +197,8 @@ read_entry(parser_t *p, entry_t *e, const vlm_json_t *j)
                         " by type and shape", p->path, p->name, e->end - e->begin, need);
     }
 
-    e->t.data = p->data + e->begin;
+    e->t.data = p->data == NULL ? NULL : p->data + e->begin;
+    e->t.at = p->head + e->begin;
     e->t.bytes = need;
 
     return 0;
@@ -345,40 +347,45 @@ parse_header(parser_t *p, const vlm_json_t *header, vlm_tensor_fn fn, void *data
 }
 
 
-int
-vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm_tensor_fn fn,
-                      void *data, vlm_err_t *err)
+/* The length of the header behind the 8 bytes at `file`, of a file of some bytes. */
+static int
+check_length(const uint8_t *file, uint64_t bytes, const char *path, uint64_t *n, vlm_err_t *err)
 {
-    int          rc;
-    uint64_t     n;
-    parser_t     p;
-    vlm_json_t  *header;
-
     if (bytes < 8) {
         return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes are no safetensors file: "
                         VLM_DOWNLOAD, path, bytes);
     }
 
-    n = read_u64(file);
+    *n = read_u64(file);
 
-    if (n > MAX_HEADER) {
+    if (*n > MAX_HEADER) {
         return vlm_fail(err, VLM_EMODEL, "%s: header of %" PRIu64 " bytes in a file of %" PRIu64
-                        ", at most %u are supported", path, n, bytes, MAX_HEADER);
+                        ", at most %u are supported", path, *n, bytes, MAX_HEADER);
     }
 
-    if (n > bytes - 8) {
-        return vlm_fail(err, VLM_EMODEL, "%s: header of %" PRIu64 " bytes in a file of %" PRIu64
-                        ": " VLM_DOWNLOAD, path, n, bytes);
-    }
+    return *n <= bytes - 8
+           ? 0 : vlm_fail(err, VLM_EMODEL, "%s: header of %" PRIu64 " bytes in a file of %" PRIu64
+                          ": " VLM_DOWNLOAD, path, *n, bytes);
+}
 
-    header = vlm_json_named(file + 8, n, path, err);
+
+/* The header [n], of a file of some bytes, whose tensors begin at `tensors`, or NULL. */
+static int
+parse(const uint8_t *text, uint64_t n, const uint8_t *tensors, uint64_t bytes, const char *path,
+      vlm_tensor_fn fn, void *data, vlm_err_t *err)
+{
+    int          rc;
+    parser_t     p;
+    vlm_json_t  *header;
+
+    header = vlm_json_named(text, n, path, err);
     if (header == NULL) {
         return -1;
     }
 
     memset(&p, 0, sizeof(p));
     p.path = path;
-    p.data = file + 8 + n;
+    p.data = tensors;
     p.head = 8 + n;
     p.bytes = bytes - 8 - n;
     p.err = err;
@@ -386,6 +393,46 @@ vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm
     rc = parse_header(&p, header, fn, data);
 
     vlm_json_free(header);
+
+    return rc;
+}
+
+
+int
+vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm_tensor_fn fn,
+                      void *data, vlm_err_t *err)
+{
+    uint64_t  n;
+
+    return check_length(file, bytes, path, &n, err) != 0
+           ? -1 : parse(file + 8, n, file + 8 + n, bytes, path, fn, data, err);
+}
+
+
+int
+vlm_safetensors_read(int fd, uint64_t bytes, const char *path, vlm_tensor_fn fn, void *data,
+                     vlm_err_t *err)
+{
+    int       rc;
+    uint8_t   length[8] = { 0 }, *text;
+    uint64_t  n;
+
+    if (vlm_file_read_at(fd, length, bytes < 8 ? bytes : 8, 0, path, err) != 0
+        || check_length(length, bytes, path, &n, err) != 0)
+    {
+        return -1;
+    }
+
+    text = vlm_malloc(n + 1);
+    if (text == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for a header of %" PRIu64 " bytes", path,
+                        n);
+    }
+
+    rc = vlm_file_read_at(fd, text, n, 8, path, err) != 0
+         ? -1 : parse(text, n, NULL, bytes, path, fn, data, err);
+
+    free(text);
 
     return rc;
 }

@@ -1,4 +1,4 @@
-/* One .safetensors file: names, types, shapes and ranges, over a mapped file. */
+/* One .safetensors file: names, types, shapes and ranges, of a mapped file or an open one. */
 
 #ifndef VLM_SAFETENSORS_H
 #define VLM_SAFETENSORS_H
@@ -21,7 +21,8 @@ typedef struct {
                                           then format and data are NULL */
     uint32_t        n_dims;
     uint64_t        dims[VLM_MAX_DIMS];            /* slowest first */
-    const uint8_t  *data;              /* [bytes] in the mapped file; may be unaligned */
+    const uint8_t  *data;              /* [bytes] in the mapped file; may be unaligned; or NULL */
+    uint64_t        at;                /* of its first byte in the file */
     uint64_t        bytes;             /* type x shape, checked */
     uint32_t        file;              /* index of the shard */
 } vlm_tensor_t;
@@ -36,5 +37,9 @@ typedef int (*vlm_tensor_fn)(void *data, const vlm_tensor_t *t, vlm_err_t *err);
  */
 int vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm_tensor_fn fn,
                           void *data, vlm_err_t *err);
+
+/* The same of an open file, of which the header alone is read: tensors have no data. */
+int vlm_safetensors_read(int fd, uint64_t bytes, const char *path, vlm_tensor_fn fn, void *data,
+                         vlm_err_t *err);
 
 #endif

@@ -30,6 +30,9 @@ typedef struct {
     vlm_turn_t            text, encoder;           /* of a turned model */
     float                *work;        /* grown as needed */
     uint64_t              room;        /* bytes */
+    const vlm_adapter_tensor_t  *held; /* whose bytes are in memory, or NULL */
+    uint8_t              *bytes;       /* [held_room] */
+    uint64_t              held_room;
     vlm_err_t            *err;
 } reader_t;
 
@@ -206,12 +209,46 @@ grow(reader_t *r, uint64_t floats)
 }
 
 
+/* The bytes of a tensor, which is read whole: its file may be cut or changed at any time. */
 static int
-read_values(const reader_t *r, const vlm_adapter_tensor_t *a, uint64_t first, uint64_t n, float *to)
+hold(reader_t *r, const vlm_adapter_tensor_t *a)
+{
+    if (r->held == a) {
+        return 0;
+    }
+
+    r->held = NULL;
+
+    if (a->t.bytes > r->held_room) {
+        free(r->bytes);
+        r->bytes = vlm_malloc(a->t.bytes);
+        r->held_room = r->bytes == NULL ? 0 : a->t.bytes;
+    }
+
+    if (r->bytes == NULL) {
+        return vlm_fail(r->err, VLM_EMEMORY, "no memory to read adapter \"%s\"", r->f.name);
+    }
+
+    if (vlm_adapter_read(&r->f, &a->t, r->bytes, r->err) != 0) {
+        return -1;
+    }
+
+    r->held = a;
+
+    return 0;
+}
+
+
+static int
+read_values(reader_t *r, const vlm_adapter_tensor_t *a, uint64_t first, uint64_t n, float *to)
 {
     uint64_t  i;
 
-    vlm_tensor_f32(&a->t, first, n, to);
+    if (hold(r, a) != 0) {
+        return -1;
+    }
+
+    a->t.format->read(r->bytes, first, n, to);
 
     for (i = 0; i < n && isfinite(to[i]); i++) { /* void */ }
 
@@ -547,6 +584,7 @@ vlm_lora_read(const vlm_model_t *m, const char *name, const char *dir, vlm_err_t
 
     free(r.pair);
     free(r.work);
+    free(r.bytes);
     vlm_turn_close(&r.text);
     vlm_turn_close(&r.encoder);
     vlm_adapter_close(&r.f);

@@ -272,6 +272,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
 
     rc = load_model(v, c, &local);
     rc = rc == 0 ? 0 : load_instead(v, c, &local);
+    rc = rc == 0 ? vlm_checkpoint_whole(c, &local) : rc;
 
     vlm_checkpoint_close(c);
 

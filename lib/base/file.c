@@ -1,4 +1,4 @@
-/* Files as ranges of memory: mmap alone, so that no file is read twice. */
+/* Files as ranges of memory: see the header. */
 
 #define _GNU_SOURCE                    /* mremap() */
 
@@ -24,6 +24,7 @@
 #define POPULATE_READ  22              /* MADV_POPULATE_READ, from Linux 5.14 on */
 #define LARGE          (2u << 20)      /* bytes of a large page on x86-64 */
 #define MAX_ENTRIES    10000           /* of a directory, that are read */
+#define FOREIGN        64              /* bytes by which a foreign file is known */
 
 
 /* mmap(), aligned to large pages where the system has them. */
@@ -123,31 +124,106 @@ vlm_file_map_fd(vlm_file_t *f, int fd, uint64_t bytes)
 }
 
 
-int
-vlm_file_map(vlm_file_t *f, const char *path, int flags, uint64_t limit)
+/* Opens a regular file for reading.  0, or the system's error; ENODEV: it is not a regular one. */
+static int
+open_regular(const char *path, int flags, int *fd, struct stat *st)
+{
+    int  e = 0;
+
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);       /* a pipe would block */
+    if (*fd == -1) {
+        return errno;
+    }
+
+    if (fstat(*fd, st) == -1) {
+        e = errno;
+    } else if (!S_ISREG(st->st_mode)) {
+        e = ENODEV;
+    }
+
+    if (e != 0) {
+        (void) close(*fd);
+    }
+
+    return e;
+}
+
+
+/* 0, or the system's error; ESTALE: the file has fewer bytes. */
+static int
+read_at(int fd, void *to, uint64_t bytes, uint64_t at)
+{
+    ssize_t   n;
+    uint64_t  done;
+
+    for (done = 0; done < bytes; done += (uint64_t) n) {
+        n = pread(fd, (char *) to + done, (size_t) (bytes - done), (off_t) (at + done));
+
+        if (n == -1 && errno == EINTR) {
+            n = 0;
+        } else if (n <= 0) {
+            return n == 0 ? ESTALE : errno;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Reads the first bytes of an open file into memory. */
+static int
+read_fd(vlm_file_t *f, int fd, uint64_t bytes)
+{
+    int    e;
+    void  *p;
+
+    f->bytes = bytes;
+
+    if (bytes == 0) {
+        return ENODATA;
+    }
+
+    p = vlm_malloc(bytes);
+    if (p == NULL) {
+        return ENOMEM;
+    }
+
+    e = read_at(fd, p, bytes, 0);
+
+    if (e != 0) {
+        free(p);
+        return e;
+    }
+
+    f->data = p;
+    f->copied = 1;
+
+    return 0;
+}
+
+
+static int
+take_file(vlm_file_t *f, const char *path, int flags, uint64_t limit,
+          int (*take)(vlm_file_t *f, int fd, uint64_t bytes))
 {
     int          fd, e;
     struct stat  st;
 
     memset(f, 0, sizeof(*f));
 
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);        /* a pipe would block */
-    if (fd == -1) {
-        return errno;
+    e = open_regular(path, flags, &fd, &st);
+    if (e != 0) {
+        return e;
     }
 
-    if (fstat(fd, &st) == -1) {
-        e = errno;
-
-    } else if (!S_ISREG(st.st_mode)) {
-        e = ENODEV;
-
-    } else if (limit != 0 && (uint64_t) st.st_size > limit) {
+    if (limit != 0 && (uint64_t) st.st_size > limit) {
         f->bytes = (uint64_t) st.st_size;
         e = EFBIG;
 
     } else {
-        e = vlm_file_map_fd(f, fd, (uint64_t) st.st_size);
+        e = take(f, fd, (uint64_t) st.st_size);
+        f->device = st.st_dev;
+        f->inode = st.st_ino;
     }
 
     (void) close(fd);
@@ -157,12 +233,64 @@ vlm_file_map(vlm_file_t *f, const char *path, int flags, uint64_t limit)
 
 
 int
+vlm_file_map(vlm_file_t *f, const char *path, int flags, uint64_t limit)
+{
+    return take_file(f, path, flags, limit, vlm_file_map_fd);
+}
+
+
+int
+vlm_file_whole(const vlm_file_t *f, const char *path, vlm_err_t *err)
+{
+    struct stat  st;
+
+    /* One that has been replaced is as long as it was, until it is closed. */
+
+    if (stat(path, &st) != 0 || st.st_ino != f->inode || st.st_dev != f->device
+        || (uint64_t) st.st_size >= f->bytes)
+    {
+        return 0;
+    }
+
+    return vlm_fail(err, VLM_EMODEL, "%s: cut from %" PRIu64 " to %" PRIu64 " bytes while it was "
+                    "read: replace a file by renaming a new one", path, f->bytes,
+                    (uint64_t) st.st_size);
+}
+
+
+/* Says what the system's error e of a model's file means; bytes: its length, if that is known. */
+static int
+refuse_file(const char *path, int e, uint64_t bytes, uint64_t limit, vlm_err_t *err)
+{
+    if (e == EFBIG) {
+        return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes, at most %" PRIu64 " are supported",
+                        path, bytes, limit);
+    }
+
+    if (e == ESTALE && bytes != 0) {
+        return vlm_fail(err, VLM_EMODEL, "%s: cut below %" PRIu64 " bytes while it was read: "
+                        "replace a file by renaming a new one", path, bytes);
+    }
+
+    if (bytes != 0 && limit == 0) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: mmap of %" PRIu64 " bytes: %s", path, bytes,
+                        strerror(e));
+    }
+
+    return vlm_fail(err, e == ENOMEM ? VLM_EMEMORY : VLM_EMODEL, "%s: %s%s", path,
+                    e == ENODEV ? "not a regular file" : strerror(e),
+                    e == ENOENT ? ": correct the path, or download the file"
+                    : e == EACCES ? ": let the user of this process read it" : "");
+}
+
+
+int
 vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
 {
     int       e;
     uint64_t  bytes;
 
-    e = vlm_file_map(f, path, 0, limit);
+    e = take_file(f, path, 0, limit, limit == 0 ? vlm_file_map_fd : read_fd);
     bytes = f->bytes;
 
     if (e == 0 || e == ENODATA) {
@@ -177,20 +305,48 @@ vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
 
     memset(f, 0, sizeof(*f));
 
-    if (e == EFBIG) {
-        return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes, at most %" PRIu64 " are supported",
-                        path, bytes, limit);
+    return refuse_file(path, e, bytes, limit, err);
+}
+
+
+int
+vlm_file_handle(int *fd, uint64_t *bytes, const char *path, vlm_err_t *err)
+{
+    int          e;
+    uint8_t      begins[FOREIGN];
+    vlm_file_t   first = { .data = begins };
+    struct stat  st;
+
+    *bytes = 0;
+
+    e = open_regular(path, 0, fd, &st);
+
+    if (e == 0) {
+        *bytes = (uint64_t) st.st_size;
+        first.bytes = *bytes < FOREIGN ? *bytes : FOREIGN;
+        e = read_at(*fd, begins, first.bytes, 0);
+
+        if (e == 0 && refuse_foreign(&first, path, err) == 0) {
+            return 0;
+        }
+
+        (void) close(*fd);
     }
 
-    if (bytes != 0) {
-        return vlm_fail(err, VLM_EMEMORY, "%s: mmap of %" PRIu64 " bytes: %s", path, bytes,
-                        strerror(e));
-    }
+    *fd = -1;
 
-    return vlm_fail(err, VLM_EMODEL, "%s: %s%s", path,
-                    e == ENODEV ? "not a regular file" : strerror(e),
-                    e == ENOENT ? ": correct the path, or download the file"
-                    : e == EACCES ? ": let the user of this process read it" : "");
+    return e == 0 ? -1 : refuse_file(path, e, *bytes, UINT64_MAX, err);
+}
+
+
+int
+vlm_file_read_at(int fd, void *to, uint64_t bytes, uint64_t at, const char *path, vlm_err_t *err)
+{
+    int  e;
+
+    e = read_at(fd, to, bytes, at);
+
+    return e == 0 ? 0 : refuse_file(path, e, at + bytes, UINT64_MAX, err);
 }
 
 
@@ -217,6 +373,10 @@ advise(const vlm_file_t *f, uint64_t offset, uint64_t bytes, int advice)
 void
 vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
 {
+    if (f->copied) {                   /* else its bytes would be zeros */
+        return;
+    }
+
     advise(f, offset, bytes, MADV_DONTNEED);
 }
 
@@ -274,7 +434,10 @@ vlm_file_close(vlm_file_t *f)
         (void) munmap(f->room + f->owned, (size_t) (f->bytes - f->owned));
     }
 
-    if (f->data != NULL) {
+    if (f->copied) {
+        free((void *) f->data);
+
+    } else if (f->data != NULL) {
         (void) munmap((void *) f->data, (size_t) f->bytes);
     }
 

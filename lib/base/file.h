@@ -1,4 +1,9 @@
-/* Files as ranges of memory. */
+/*
+ * Files as ranges of memory.
+ *
+ * Small files are copied, since a file that another process cuts while its map is read ends this
+ * process (SIGBUS).  Weights are mapped, so that no byte is read twice.
+ */
 
 #ifndef VLM_FILE_H
 #define VLM_FILE_H
@@ -12,6 +17,8 @@ typedef struct {
     uint64_t        bytes;
     uint8_t        *room;              /* [bytes], to which pages of our own are moved, or NULL */
     uint64_t        owned;             /* bytes moved so far, from the first on */
+    int             copied;            /* 1: the bytes are a copy, not a map */
+    uint64_t        device, inode;     /* of a file that was opened by its path */
 } vlm_file_t;
 
 /*
@@ -31,11 +38,26 @@ int vlm_file_map_fd(vlm_file_t *f, int fd, uint64_t bytes);
 int vlm_file_map(vlm_file_t *f, const char *path, int flags, uint64_t limit);
 
 /*
- * vlm_file_map() for a file of a model, which may be empty.  VLM_EMODEL with the path and the
- * system's error if it cannot be opened, is not a regular file, is longer than limit bytes (0: no
- * limit), or is a common mistake for a checkpoint's file: a Git LFS pointer, a GGUF file.
+ * Opens a file of a model, which may be empty: copied if there is a limit, else mapped.  VLM_EMODEL
+ * with the path and the system's error if it cannot be opened, is not a regular file, is longer
+ * than limit bytes (0: no limit), becomes shorter while it is copied, or is a common mistake for a
+ * checkpoint's file: a Git LFS pointer, a GGUF file.
  */
 int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err);
+
+/*
+ * Before and after a map is read: 0, or -1 and VLM_EMODEL if the file of this path is shorter now.
+ * Between two such questions a file can still be cut: security.md says how it must be replaced.
+ */
+int vlm_file_whole(const vlm_file_t *f, const char *path, vlm_err_t *err);
+
+/* Opens a file of a model, and neither maps nor copies it: fd, or -1, and its length.  The errors
+   are vlm_file_open()'s. */
+int vlm_file_handle(int *fd, uint64_t *bytes, const char *path, vlm_err_t *err);
+
+/* Reads bytes at an offset.  0, or -1 and VLM_EMODEL: the system's error, or the file has fewer. */
+int vlm_file_read_at(int fd, void *to, uint64_t bytes, uint64_t at, const char *path,
+                     vlm_err_t *err);
 
 /* Reads a range into memory, in large pages where the system can; the rest is read on first
    access. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -133,6 +134,113 @@ a_file_of_the_limit_is_taken_and_one_byte_more_is_not(void **state)
     assert_non_null(strstr(err.text, "8 bytes, at most 7"));
     assert_non_null(strstr(err.text, path));
     assert_null(f.data);
+}
+
+
+/* In place of the system's: before each read of the tested code, cuts its file to cut_to bytes. */
+static off_t  cut_to = -1;
+
+ssize_t
+pread(int fd, void *buf, size_t bytes, off_t at)
+{
+    if (cut_to >= 0 && truncate(path, cut_to) != 0) {
+        return -1;
+    }
+
+    return syscall(SYS_pread64, fd, buf, bytes, at);
+}
+
+
+static void
+a_file_with_a_limit_is_a_copy_that_notices_when_it_is_cut(void **state)
+{
+    char        text[200];
+    vlm_err_t   err = { 0 };
+    vlm_file_t  f;
+
+    (void) state;
+
+    write_file("12345678", 8);
+    assert_int_equal(vlm_file_open(&f, path, 100, &err), 0);
+    assert_int_equal(truncate(path, 0), 0);            /* reading a map would be SIGBUS */
+    assert_memory_equal(f.data, "12345678", 8);
+    vlm_file_done(&f, 0, 8);
+    assert_memory_equal(f.data, "12345678", 8);
+    vlm_file_close(&f);
+
+    write_file("12345678", 8);
+    cut_to = 3;
+    assert_int_equal(vlm_file_open(&f, path, 100, &err), -1);
+    cut_to = -1;
+    snprintf(text, sizeof(text), "%s: cut below 8 bytes while it was read: replace a file by "
+             "renaming a new one", path);
+    assert_string_equal(err.text, text);
+    assert_int_equal(err.code, VLM_EMODEL);
+    assert_null(f.data);
+}
+
+
+static void
+a_mapped_file_is_whole_until_it_is_cut(void **state)
+{
+    char        moved[80], text[200];
+    vlm_err_t   err = { 0 };
+    vlm_file_t  f;
+
+    (void) state;
+
+    write_file("12345678", 8);
+    assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
+    assert_int_equal(vlm_file_whole(&f, path, &err), 0);
+    assert_int_equal(truncate(path, 9), 0);
+    assert_int_equal(vlm_file_whole(&f, path, &err), 0);
+    assert_int_equal(truncate(path, 5), 0);
+    assert_int_equal(vlm_file_whole(&f, path, &err), -1);
+    snprintf(text, sizeof(text), "%s: cut from 8 to 5 bytes while it was read: replace a file by "
+             "renaming a new one", path);
+    assert_string_equal(err.text, text);
+
+    /* Another file in its place is not this one. */
+
+    snprintf(moved, sizeof(moved), "%s-moved", path);
+    assert_int_equal(rename(path, moved), 0);
+    memset(&err, 0, sizeof(err));
+    write_file("1", 1);
+    assert_int_equal(vlm_file_whole(&f, path, &err), 0);
+    unlink(moved);
+    vlm_file_close(&f);
+}
+
+
+static void
+a_file_that_is_neither_copied_nor_mapped_is_read_in_parts(void **state)
+{
+    int         fd;
+    char        part[4];
+    uint64_t    bytes;
+    vlm_err_t   err = { 0 };
+
+    (void) state;
+
+    write_file("12345678", 8);
+    assert_int_equal(vlm_file_handle(&fd, &bytes, path, &err), 0);
+    assert_int_equal(bytes, 8);
+    assert_int_equal(vlm_file_read_at(fd, part, 4, 4, path, &err), 0);
+    assert_memory_equal(part, "5678", 4);
+    assert_int_equal(truncate(path, 6), 0);
+    assert_int_equal(vlm_file_read_at(fd, part, 4, 4, path, &err), -1);
+    assert_non_null(strstr(err.text, "cut below 8 bytes while it was read"));
+    close(fd);
+
+    memset(&err, 0, sizeof(err));
+    write_file("version https://git-lfs.github.com/spec/v1\n", 43);
+    assert_int_equal(vlm_file_handle(&fd, &bytes, path, &err), -1);
+    assert_non_null(strstr(err.text, "a Git LFS pointer"));
+    assert_int_equal(fd, -1);
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_file_handle(&fd, &bytes, dir, &err), -1);
+    assert_non_null(strstr(err.text, "not a regular file"));
 }
 
 
@@ -698,6 +806,9 @@ main(void)
         cmocka_unit_test(a_file_is_its_bytes),
         cmocka_unit_test(an_empty_file_has_no_address),
         cmocka_unit_test(a_file_of_the_limit_is_taken_and_one_byte_more_is_not),
+        cmocka_unit_test(a_file_with_a_limit_is_a_copy_that_notices_when_it_is_cut),
+        cmocka_unit_test(a_mapped_file_is_whole_until_it_is_cut),
+        cmocka_unit_test(a_file_that_is_neither_copied_nor_mapped_is_read_in_parts),
         cmocka_unit_test(a_map_without_a_sentence_says_the_system_s_error),
         cmocka_unit_test(an_open_file_is_mapped_and_may_be_closed),
         cmocka_unit_test(a_file_that_is_brought_is_its_bytes_and_begins_with_a_large_page),
