@@ -35,7 +35,7 @@
 
 typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8, VLM_INT4, VLM_INT16 } vlm_type_t;
 
-typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
+typedef enum { VLM_LOG_ERROR, VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 
 /* The host's settings.  The host keeps the strings as long as the engine lives. */
 typedef struct {
@@ -89,6 +89,8 @@ typedef struct {
     uint64_t  total;                   /* on a GPU without the encoder */
     int       assumed;                 /* 1: the weights are not there yet, and counted as those of
                                           the family, of the sizes in config.json */
+    uint32_t  left_out;                /* adapters that a load would leave out */
+    char      left_out_reason[256];    /* of the first of them */
 } vlm_plan_t;
 
 /*
@@ -385,7 +387,11 @@ uint64_t vlm_tokenize_memory(size_t bytes);
 
 typedef struct {
     char  name[64], path[1024];        /* of its directory */
+    char  reason[256];                 /* why it was left out; "": prompts can have it */
 } vlm_adapter_info_t;
+
+#define VLM_ADAPTERS_ALL  "."          /* the name of one whose path is conf->lora itself: all were
+                                          left out, since the directory cannot be read */
 
 /* 1: the name may be that of an adapter: letters, digits, '.', '_' and '-'.  Else 0. */
 int vlm_adapter_named(const char *name);
@@ -411,10 +417,20 @@ int vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int replace, i
  */
 int vlm_adapter_unload(vlm_t *v, const char *name, vlm_err_t *err);
 
+/*
+ * any: tries the adapters again that were left out, since they were incomplete, not ones that this
+ * engine can run on this model, or too many.  The log has a line for each that is loaded now.
+ *
+ *   idle      as of vlm_adapter_load()
+ *   returns   1: the list of vlm_adapters() has changed, 0: it has not
+ */
+int vlm_adapters_again(vlm_t *v, int *idle);
+
 /* any: the adapters that an engine has once it is open; their number, at most `room`. */
 uint32_t vlm_adapters_planned(const vlm_conf_t *conf, vlm_adapter_info_t *list, uint32_t room);
 
-/* The adapters that prompts can have, by their places; returns their number, at most `room`. */
+/* The adapters that prompts can have, by their places, and then those that were left out; returns
+   their number, at most `room`. */
 uint32_t vlm_adapters(const vlm_t *v, vlm_adapter_info_t *list, uint32_t room);
 
 

@@ -430,6 +430,8 @@ typedef struct {
     unsigned                      reopen:1;    /* closing, to open again */
     unsigned                      lost:1;      /* the device was lost */
     unsigned                      lock_lost:1; /* reported: see lock.c */
+    unsigned                      left_out:1;  /* an adapter */
+    unsigned                      adapting:1;  /* tried again: again.c */
 } ngx_http_vlm_life_t;
 
 

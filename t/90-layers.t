@@ -127,7 +127,7 @@ my %code = map { $_ => code($_) } @PRODUCT;
     # A bound each for the interfaces that http/ was built for, and for all of it.  Documents, adapters,
     # embeddings, tools, /v1/responses, several models and sessions shared by servers came later.
     my $LATER = qr{^http/(?:api/(?:documents/|lite/|(?:adapter|choose|tools|embed)\.[ch]$|openai/(?:embeddings|responses)\.c$
-                   |ollama/embed\.c$)|life/(?:reading|encoding|adapter)\.c$|line/lease\.c$)}x;
+                   |ollama/embed\.c$)|life/(?:reading|encoding|adapter|again)\.c$|line/lease\.c$)}x;
     my %sum = (first => 0, all => 0);
 
     for my $file (@PRODUCT) {
@@ -136,7 +136,7 @@ my %code = map { $_ => code($_) } @PRODUCT;
     }
 
     cmp_ok($sum{first}, '<=', 21_200, 'the first interfaces of http/ have at most 21,200 lines, without tests');
-    cmp_ok($sum{all}, '<=', 28_600, 'and http/ with the interfaces that came later at most 28,600');
+    cmp_ok($sum{all}, '<=', 28_900, 'and http/ with the interfaces that came later at most 28,900');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------

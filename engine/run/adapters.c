@@ -43,15 +43,15 @@ find_path(const vlm_conf_t *conf, const char *name, char *path, size_t bytes)
 }
 
 
-typedef int (*each_fn)(void *data, const char *name, const char *path, vlm_err_t *err);
+/* 1: no more are wanted. */
+typedef int (*each_fn)(void *data, const char *name, const char *path);
 
-/* Calls for each adapter of the directory, in the order of names, as many as there are places. */
+/* Calls for each adapter of the directory, in the order of names. */
 static int
 each_adapter(const vlm_conf_t *conf, each_fn fn, void *data, vlm_err_t *err)
 {
-    int              rc, i, n;
+    int              i, n, enough;
     char             path[sizeof(((vlm_adapter_info_t *) NULL)->path)];
-    uint32_t         found;
     struct dirent  **list;
 
     n = scandir(conf->lora, &list, is_adapter, alphasort);
@@ -60,10 +60,9 @@ each_adapter(const vlm_conf_t *conf, each_fn fn, void *data, vlm_err_t *err)
                         conf->lora);
     }
 
-    for (rc = 0, found = 0, i = 0; i < n; i++) {
-        if (rc == 0 && find_path(conf, list[i]->d_name, path, sizeof(path))) {
-            found++;
-            rc = found <= conf->lora_max ? fn(data, list[i]->d_name, path, err) : 0;
+    for (enough = 0, i = 0; i < n; i++) {
+        if (!enough && find_path(conf, list[i]->d_name, path, sizeof(path))) {
+            enough = fn(data, list[i]->d_name, path);
         }
 
         free(list[i]);
@@ -71,26 +70,68 @@ each_adapter(const vlm_conf_t *conf, each_fn fn, void *data, vlm_err_t *err)
 
     free(list);
 
-    if (rc == 0 && found > conf->lora_max && !conf->lora_load) {
-        return vlm_fail(err, VLM_EMODEL, "lora: %.200s has %u adapters, max is %u", conf->lora,
-                        found, conf->lora_max);
-    }
+    return 0;
+}
 
-    return rc;
+
+/* There is no place for a further one. */
+static int
+no_place(const char *name, uint32_t places, vlm_err_t *err)
+{
+    return vlm_fail(err, VLM_ELIMIT, "adapter \"%s\": all %u places of adapters are in use", name,
+                    places);
+}
+
+
+typedef struct {
+    const vlm_conf_t   *conf;
+    const vlm_model_t  *m;
+    vlm_plan_t         *plan;
+    uint32_t            n;             /* that a load would read */
+} checked_t;
+
+static void
+tell_left_out(vlm_plan_t *plan, const vlm_err_t *why)
+{
+    if (plan->left_out++ == 0) {
+        (void) snprintf(plan->left_out_reason, sizeof(plan->left_out_reason), "%.*s",
+                        (int) sizeof(plan->left_out_reason) - 1, why->text);
+    }
 }
 
 
 static int
-check_one(void *data, const char *name, const char *path, vlm_err_t *err)
+check_one(void *data, const char *name, const char *path)
 {
-    return vlm_lora_check(data, name, path, err);
+    int         full;
+    vlm_err_t   why = { VLM_OK, "" };
+    checked_t  *c = data;
+
+    full = c->n == c->conf->lora_max;
+
+    if (full && c->conf->lora_load) {
+        return 1;
+    }
+
+    if (vlm_lora_check(c->m, name, path, &why) != 0 || (full && no_place(name, c->n, &why) != 0)) {
+        tell_left_out(c->plan, &why);
+    } else {
+        c->n++;
+    }
+
+    return 0;
 }
 
 
-int
-vlm_adapters_check(const vlm_conf_t *conf, const vlm_model_t *m, vlm_err_t *err)
+void
+vlm_adapters_check(const vlm_conf_t *conf, const vlm_model_t *m, vlm_plan_t *plan)
 {
-    return m->lora == NULL ? 0 : each_adapter(conf, check_one, (void *) m, err);
+    vlm_err_t  why = { VLM_OK, "" };
+    checked_t  c = { conf, m, plan, 0 };
+
+    if (m->lora != NULL && each_adapter(conf, check_one, &c, &why) != 0) {
+        tell_left_out(plan, &why);
+    }
 }
 
 
@@ -99,30 +140,34 @@ typedef struct {
     uint32_t             n, room;
 } collected_t;
 
-static int
-collect_one(void *data, const char *name, const char *path, vlm_err_t *err)
+static void
+set_info(vlm_adapter_info_t *to, const char *name, const char *path, const char *reason)
 {
-    collected_t         *c = data;
-    vlm_adapter_info_t  *to = &c->list[c->n];
+    (void) snprintf(to->name, sizeof(to->name), "%s", name);
+    (void) snprintf(to->path, sizeof(to->path), "%s", path);
+    (void) snprintf(to->reason, sizeof(to->reason), "%.*s", (int) sizeof(to->reason) - 1, reason);
+}
 
-    (void) err;
+
+static int
+collect_one(void *data, const char *name, const char *path)
+{
+    collected_t  *c = data;
 
     if (c->n < c->room) {
-        (void) snprintf(to->name, sizeof(to->name), "%s", name);
-        (void) snprintf(to->path, sizeof(to->path), "%s", path);
-        c->n++;
+        set_info(&c->list[c->n++], name, path, "");
     }
 
-    return 0;
+    return c->n == c->room;
 }
 
 
 uint32_t
 vlm_adapters_planned(const vlm_conf_t *conf, vlm_adapter_info_t *list, uint32_t room)
 {
-    collected_t  c = { list, 0, room };
+    collected_t  c = { list, 0, room < conf->lora_max ? room : conf->lora_max };
 
-    if (conf->lora != NULL) {
+    if (conf->lora != NULL && c.room > 0) {
         (void) each_adapter(conf, collect_one, &c, NULL);
     }
 
@@ -147,6 +192,77 @@ find(const vlm_t *v, const char *name)
     }
 
     return NULL;
+}
+
+
+/* Under the mutex: its entry among those that were left out, or NULL. */
+static vlm_adapter_info_t *
+find_left_out(vlm_t *v, const char *name)
+{
+    uint32_t  i;
+
+    for (i = 0; i < v->n_left_out; i++) {
+        if (strcmp(v->left_out[i].name, name) == 0) {
+            return &v->left_out[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+tell(const vlm_t *v, vlm_log_level_t level, const char *text)
+{
+    if (v->conf.log != NULL) {
+        v->conf.log(v->conf.data, level, text);
+    }
+}
+
+
+/* The log has a line for the first reason of each, so that it does not grow with every try. */
+static void
+leave_out(vlm_t *v, const char *name, const char *path, const vlm_err_t *why)
+{
+    int                  is_new = 0;
+    char                 line[600];
+    vlm_adapter_info_t  *to;
+
+    pthread_mutex_lock(&v->mutex);
+
+    to = find_left_out(v, name);
+
+    if (to == NULL && v->n_left_out < VLM_MAX_ADAPTERS) {
+        to = &v->left_out[v->n_left_out++];
+        is_new = 1;
+    }
+
+    if (to != NULL) {
+        set_info(to, name, path, why->text);
+    }
+
+    pthread_mutex_unlock(&v->mutex);
+
+    if (is_new) {
+        (void) snprintf(line, sizeof(line), "left out until it can be loaded: %s", why->text);
+        tell(v, VLM_LOG_ERROR, line);
+    }
+}
+
+
+/* Under the mutex.  1: it was left out. */
+static int
+take_in(vlm_t *v, const char *name)
+{
+    vlm_adapter_info_t  *at = find_left_out(v, name);
+
+    if (at == NULL) {
+        return 0;
+    }
+
+    *at = v->left_out[--v->n_left_out];
+
+    return 1;
 }
 
 
@@ -193,8 +309,7 @@ reserve(vlm_t *v, const char *name, const char *path, int replace, vlm_err_t *er
 
     a->v = v;
     a->users = 1;                      /* the caller */
-    (void) snprintf(a->info.name, sizeof(a->info.name), "%s", name);
-    (void) snprintf(a->info.path, sizeof(a->info.path), "%s", path);
+    set_info(&a->info, name, path, "");
 
     pthread_mutex_lock(&v->mutex);
 
@@ -205,7 +320,7 @@ reserve(vlm_t *v, const char *name, const char *path, int replace, vlm_err_t *er
         i = UINT32_MAX;
 
     } else if (i == v->conf.lora_max) {
-        (void) vlm_fail(err, VLM_ELIMIT, "all %u places of adapters are in use", i);
+        (void) no_place(name, i, err);
         i = UINT32_MAX;
 
     } else {
@@ -253,6 +368,7 @@ read_files(vlm_t *v, vlm_adapter_t *a, int replace, vlm_err_t *err)
     pthread_mutex_lock(&v->mutex);
 
     if (d != NULL) {
+        (void) take_in(v, a->info.name);
         a->tower = d->tower;
         memcpy(a->identity, d->identity, sizeof(a->identity));
         a->data = d;
@@ -263,6 +379,8 @@ read_files(vlm_t *v, vlm_adapter_t *a, int replace, vlm_err_t *err)
 
     } else if (a->listed) {
         a->listed = 0;
+        a->opening = 0;
+        a->failed = 1;
         release(a);
     }
 
@@ -340,7 +458,8 @@ vlm_adapter_unload(vlm_t *v, const char *name, vlm_err_t *err)
 int
 vlm_prompt_adapter(vlm_t *v, vlm_prompt_t *p, const char *name, double scale, vlm_err_t *err)
 {
-    vlm_adapter_t  *a;
+    vlm_adapter_t       *a;
+    vlm_adapter_info_t  *out;
 
     if (!(scale >= 0 && scale <= VLM_LORA_SCALE)) {
         return vlm_fail(err, VLM_EINPUT, "the scale of an adapter is %g, expected 0 to %g", scale,
@@ -355,6 +474,11 @@ vlm_prompt_adapter(vlm_t *v, vlm_prompt_t *p, const char *name, double scale, vl
         a->users++;
     } else {
         a = NULL;
+        out = find_left_out(v, name);
+
+        if (out != NULL) {
+            (void) vlm_fail(err, VLM_EINPUT, "%s", out->reason);
+        }
     }
 
     pthread_mutex_unlock(&v->mutex);
@@ -412,6 +536,10 @@ vlm_adapters(const vlm_t *v, vlm_adapter_info_t *list, uint32_t room)
         if (a != NULL && a->listed && (a->ready || a->data != NULL || a->opening)) {
             list[n++] = a->info;
         }
+    }
+
+    for (i = 0; i < v->n_left_out && n < room; i++) {
+        list[n++] = v->left_out[i];
     }
 
     pthread_mutex_unlock(&shared->mutex);
@@ -503,27 +631,87 @@ vlm_adapter_ready(vlm_t *v, const vlm_prompt_t *p)
 }
 
 
-static int
-list_one(void *data, const char *name, const char *path, vlm_err_t *err)
+int
+vlm_adapter_failed(vlm_t *v, const vlm_prompt_t *p, vlm_err_t *err)
 {
-    vlm_adapter_t  *a;
+    int  failed;
 
-    a = reserve(data, name, path, 0, err);
-    if (a == NULL) {
-        return -1;
+    if (p->adapter == NULL) {
+        return 0;
     }
 
-    a->opening = 1;
-    leave(a);
+    pthread_mutex_lock(&v->mutex);
+    failed = p->adapter->failed;
+    pthread_mutex_unlock(&v->mutex);
+
+    return failed ? vlm_fail(err, VLM_EINPUT, "adapter \"%s\" cannot be loaded",
+                             p->adapter->info.name) : 0;
+}
+
+
+/* An unfinished copy is known by its files alone: it takes no place from a whole adapter. */
+static int
+list_one(void *data, const char *name, const char *path)
+{
+    int                  rc;
+    vlm_t               *v = data;
+    vlm_err_t            why = { VLM_OK, "" };
+    vlm_adapter_t       *a = NULL;
+    vlm_adapter_file_t   f;
+
+    rc = vlm_adapter_open(&f, name, path, v->config.family, &why);
+
+    if (rc == 0) {
+        vlm_adapter_close(&f);
+        a = reserve(v, name, path, 0, &why);
+    }
+
+    if (a != NULL) {
+        a->opening = 1;
+        leave(a);
+
+    } else if (why.code == VLM_ELIMIT && v->conf.lora_load) {
+        return 1;                      /* it is loaded when a client asks for it */
+
+    } else {
+        leave_out(v, name, path, &why);
+    }
 
     return 0;
 }
 
 
-int
-vlm_adapters_list(vlm_t *v, vlm_err_t *err)
+void
+vlm_adapters_list(vlm_t *v)
 {
-    return v->conf.lora == NULL ? 0 : each_adapter(&v->conf, list_one, v, err);
+    vlm_err_t  why = { VLM_OK, "" };
+
+    if (v->conf.lora != NULL && each_adapter(&v->conf, list_one, v, &why) != 0) {
+        leave_out(v, VLM_ADAPTERS_ALL, v->conf.lora, &why);
+    }
+}
+
+
+/* Puts one that was read.  A device without memory now gets the rest in a run. */
+static int
+put_whole(vlm_t *v, vlm_adapter_t *a, vlm_err_t *err)
+{
+    while (!a->ready) {
+        if (vlm_adapters_put(v, err) == 0) {
+            continue;
+        }
+
+        if (err->code != VLM_EMEMORY) {
+            return -1;
+        }
+
+        memset(err, 0, sizeof(*err));
+        break;
+    }
+
+    a->opening = 0;
+
+    return 0;
 }
 
 
@@ -531,27 +719,140 @@ vlm_adapters_list(vlm_t *v, vlm_err_t *err)
 int
 vlm_adapters_open(vlm_t *v, vlm_err_t *err)
 {
-    uint32_t  i;
+    uint32_t            i;
+    vlm_err_t           why;
+    vlm_adapter_t      *a;
+    vlm_adapter_info_t  info;
 
     for (i = 0; v->conf.lora != NULL && i < v->conf.lora_max; i++) {
-        if (v->adapter[i] == NULL || !v->adapter[i]->opening) {
+        a = v->adapter[i];
+
+        if (a == NULL || !a->opening) {
             continue;
         }
 
-        if (read_files(v, v->adapter[i], 0, err) != 0) {
+        info = a->info;                /* a failure may free it */
+        memset(&why, 0, sizeof(why));
+
+        if (read_files(v, a, 0, &why) != 0) {
+            leave_out(v, info.name, info.path, &why);
+
+        } else if (put_whole(v, a, err) != 0) {
             return -1;
         }
-
-        while (!v->adapter[i]->ready) {
-            if (vlm_adapters_put(v, err) != 0) {
-                return -1;
-            }
-        }
-
-        v->adapter[i]->opening = 0;
     }
 
     return 0;
+}
+
+
+/* ---- again --------------------------------------------------------------- */
+
+typedef struct {
+    vlm_t               *v;
+    vlm_adapter_info_t   was[VLM_MAX_ADAPTERS];    /* left out before */
+    int                  seen[VLM_MAX_ADAPTERS];   /* its directory is there */
+    uint32_t             n;
+    int                  all, changed, idle;
+} again_t;
+
+/* Headers first: an adapter that does not fit takes no place, not even for a moment. */
+static int
+try_one(again_t *t, const char *name, const char *path, vlm_err_t *why)
+{
+    int             idle;
+    char            line[200];
+    vlm_t          *v = t->v;
+
+    if (vlm_lora_check(&v->sched.model, name, path, why) != 0
+        || vlm_adapter_load(v, name, name, 0, &idle, why) != 0)
+    {
+        return -1;
+    }
+
+    t->idle |= idle;
+    (void) snprintf(line, sizeof(line), "adapter \"%s\" is loaded now", name);
+    tell(v, VLM_LOG_NOTICE, line);
+
+    return 0;
+}
+
+
+static int
+again_one(void *data, const char *name, const char *path)
+{
+    uint32_t    i;
+    again_t    *t = data;
+    vlm_err_t   why = { VLM_OK, "" };
+
+    for (i = 0; i < t->n && strcmp(t->was[i].name, name) != 0; i++) { /* void */ }
+
+    if (i < t->n) {
+        t->seen[i] = 1;
+    }
+
+    if (i == t->n && !t->all) {
+        return 0;
+    }
+
+    if (try_one(t, name, path, &why) == 0) {
+        t->changed = 1;
+
+    } else if (why.code == VLM_ELIMIT && t->v->conf.lora_load && i == t->n) {
+        return 1;
+
+    } else if (why.code != VLM_ECANCELLED
+               && (i == t->n || strncmp(t->was[i].reason, why.text, sizeof(t->was[i].reason) - 1)
+                                != 0))
+    {
+        leave_out(t->v, name, path, &why);
+        t->changed = 1;
+    }
+
+    return 0;
+}
+
+
+int
+vlm_adapters_again(vlm_t *v, int *idle)
+{
+    uint32_t    i;
+    again_t    *t;
+    vlm_err_t   why = { VLM_OK, "" };
+
+    *idle = 0;
+
+    t = v->conf.lora == NULL ? NULL : calloc(1, sizeof(*t));
+    if (t == NULL) {
+        return 0;
+    }
+
+    t->v = v;
+
+    pthread_mutex_lock(&v->mutex);
+    t->n = v->n_left_out;
+    memcpy(t->was, v->left_out, sizeof(t->was));
+    t->all = find_left_out(v, VLM_ADAPTERS_ALL) != NULL;
+    pthread_mutex_unlock(&v->mutex);
+
+    if (t->n > 0 && each_adapter(&v->conf, again_one, t, &why) == 0) {
+
+        pthread_mutex_lock(&v->mutex);
+
+        /* Directories that are gone, and that of all, which is back. */
+
+        for (i = 0; i < t->n; i++) {
+            t->changed |= !t->seen[i] && take_in(v, t->was[i].name);
+        }
+
+        pthread_mutex_unlock(&v->mutex);
+    }
+
+    i = (uint32_t) t->changed;
+    *idle = t->idle;
+    free(t);
+
+    return (int) i;
 }
 
 

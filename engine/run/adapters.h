@@ -5,6 +5,9 @@
  * listed under its name until it is unloaded, prompts keep it until they are freed, and when
  * nothing keeps it any more its place is free.  All fields are read and written under vlm_s.mutex,
  * apart from those that no thread changes once the version is listed.
+ *
+ * An adapter that cannot be loaded is left out, with its reason in a list, and never keeps the
+ * model from its work.
  */
 
 #ifndef VLM_ADAPTERS_H
@@ -24,14 +27,15 @@ struct vlm_adapter_s {
     vlm_lora_data_t  *data;            /* until it is put */
     uint32_t          users;           /* prompts, the list, and threads at work on it */
     int               opening;         /* of the directory: the model's load will read it */
+    int               failed;          /* prompts had it before the model's load left it out */
     int               listed, ready;   /* ready: it is put */
 };
 
-/* plan: 0, or -1 and what is wrong with one of the adapters that a load would read. */
-int vlm_adapters_check(const vlm_conf_t *conf, const vlm_model_t *m, vlm_err_t *err);
+/* Sets what a plan says of the adapters that a load would leave out. */
+void vlm_adapters_check(const vlm_conf_t *conf, const vlm_model_t *m, vlm_plan_t *plan);
 /* any: lists the directory's adapters, so that prompts can have them before the model is loaded. */
-int vlm_adapters_list(vlm_t *v, vlm_err_t *err);
-/* engine: reads and puts those, at the end of a load. */
+void vlm_adapters_list(vlm_t *v);
+/* engine: reads and puts those, at the end of a load.  -1: the device failed. */
 int vlm_adapters_open(vlm_t *v, vlm_err_t *err);
 void vlm_adapters_close(vlm_t *v);
 /* engine: puts a slice of an adapter that was loaded meanwhile.  -1: the device failed; after
@@ -39,6 +43,8 @@ void vlm_adapters_close(vlm_t *v);
 int vlm_adapters_put(vlm_t *v, vlm_err_t *err);
 /* Under the mutex: adapters that wait to be put. */
 int vlm_adapters_wait(const vlm_t *v);
+/* 0; or -1 and VLM_EINPUT: the prompt has an adapter that was left out meanwhile. */
+int vlm_adapter_failed(vlm_t *v, const vlm_prompt_t *p, vlm_err_t *err);
 /* 1: the prompt has no adapter, or one that is put. */
 int vlm_adapter_ready(vlm_t *v, const vlm_prompt_t *p);
 /* engine, of a loaded model: sets what caches compare of the prompt's adapter. */

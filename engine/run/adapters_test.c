@@ -20,6 +20,8 @@
 
 static int   (*act)(void);             /* called by each question whether to stop */
 static vlm_t  *engine;
+static char    line[600];              /* the last error of the log */
+static int     n_errors, n_notices;    /* notices: of adapters that were loaded later */
 
 
 static int
@@ -28,6 +30,20 @@ ask_stop(void *data)
     (void) data;
 
     return act != NULL ? act() : 0;
+}
+
+
+static void
+keep_line(void *data, vlm_log_level_t level, const char *text)
+{
+    (void) data;
+
+    if (level == VLM_LOG_ERROR) {
+        (void) snprintf(line, sizeof(line), "%s", text);
+        n_errors++;
+    }
+
+    n_notices += strstr(text, "is loaded now") != NULL;
 }
 
 
@@ -242,7 +258,7 @@ unload_once(void)
         assert_int_equal(vlm_adapter_unload(engine, "tower", &err), 0);
         assert_int_equal(vlm_adapter_load(engine, "text", "text", 0, &idle, &full), -1);
         assert_int_equal(full.code, VLM_ELIMIT);
-        assert_string_equal(full.text, "all 1 places of adapters are in use");
+        assert_string_equal(full.text, "adapter \"text\": all 1 places of adapters are in use");
     }
 
     return 0;
@@ -486,20 +502,56 @@ each_answer_is_of_one_version_while_adapters_come_and_go(void **state)
 /* ---- refusals ------------------------------------------------------------ */
 
 static void
-check_refused(const char *command, uint32_t places, uint32_t rank, int tower, const char *want)
+files_conf(vlm_conf_t *conf, const char *command, uint32_t places, uint32_t rank, int tower)
+{
+    assert_int_equal(system("rm -rf " MANY " && mkdir -p " MANY), 0);
+    assert_int_equal(system(command), 0);
+
+    vlm_tiny_conf(conf);
+    conf->lora = MANY;
+    conf->lora_max = places;
+    conf->lora_rank = rank;
+    conf->lora_tower = tower;
+    conf->slots = 6;
+    conf->log = keep_line;
+    n_errors = n_notices = 0;
+}
+
+
+/* A plan has the sentence, and a model is loaded without the adapter. */
+static void
+check_left_out(const char *command, uint32_t places, uint32_t rank, int tower, const char *want)
+{
+    vlm_t               *v;
+    uint32_t             n;
+    vlm_err_t            err = { VLM_OK, "" };
+    vlm_plan_t           plan;
+    vlm_conf_t           conf;
+    vlm_adapter_info_t   list[4];
+
+    files_conf(&conf, command, places, rank, tower);
+    assert_int_equal(vlm_plan(&conf, &plan, &err), 0);
+    assert_int_equal(plan.left_out, 1);
+    assert_string_equal(plan.left_out_reason, want);
+
+    v = vlm_tiny_open(&conf);
+    assert_int_equal(n_errors, 1);
+    assert_non_null(strstr(line, want));
+    n = vlm_adapters(v, list, 4);
+    assert_in_range(n, 1, 4);
+    assert_string_equal(list[n - 1].reason, want);
+    vlm_close(v);
+}
+
+
+static void
+check_refused(uint32_t places, uint32_t rank, const char *want)
 {
     vlm_err_t   err = { VLM_OK, "" };
     vlm_plan_t  plan;
     vlm_conf_t  conf;
 
-    assert_int_equal(system("rm -rf " MANY " && mkdir -p " MANY), 0);
-    assert_int_equal(system(command), 0);
-
-    vlm_tiny_conf(&conf);
-    conf.lora = MANY;
-    conf.lora_max = places;
-    conf.lora_rank = rank;
-    conf.lora_tower = tower;
+    files_conf(&conf, "true", places, rank, 1);
     assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
     assert_string_equal(err.text, want);
 }
@@ -509,61 +561,227 @@ check_refused(const char *command, uint32_t places, uint32_t rank, int tower, co
 #define EDIT(what)  COPY " && sed -i '" what "' " MANY "/x/adapter_config.json"
 
 static void
-what_is_not_supported_is_refused_by_name(void **state)
+what_is_not_supported_is_left_out_with_its_reason(void **state)
 {
     (void) state;
 
-    check_refused(EDIT("s/\"use_dora\": false/\"use_dora\": true/"), 1, 4, 1,
+    check_left_out(EDIT("s/\"use_dora\": false/\"use_dora\": true/"), 1, 4, 1,
                   "adapter \"x\": use_dora is true, which is not supported");
-    check_refused(EDIT("s/\"bias\": \"none\"/\"bias\": \"lora_only\"/"), 1, 4, 1,
+    check_left_out(EDIT("s/\"bias\": \"none\"/\"bias\": \"lora_only\"/"), 1, 4, 1,
                   "adapter \"x\": bias is lora_only, which is not supported");
-    check_refused(EDIT("s/\"modules_to_save\": null/\"modules_to_save\": [\"norm\"]/"), 1, 4, 1,
+    check_left_out(EDIT("s/\"modules_to_save\": null/\"modules_to_save\": [\"norm\"]/"), 1, 4, 1,
                   "adapter \"x\": modules_to_save is set, which is not supported");
-    check_refused(EDIT("s/\"lora_alpha\": 2/\"lora_alpha\": \"2\"/"), 1, 4, 1,
+    check_left_out(EDIT("s/\"lora_alpha\": 2/\"lora_alpha\": \"2\"/"), 1, 4, 1,
                   "adapter \"x\": lora_alpha is not a number from -1e6 to 1e6");
-    check_refused("cp -r " FILES "/lora-a-attention " MANY "/x", 1, 2, 1,
+    check_left_out("cp -r " FILES "/lora-a-attention " MANY "/x", 1, 2, 1,
                   "adapter \"x\": rank 3, lora has rank=2");
-    check_refused(COPY, 1, 4, 0, "adapter \"x\": 12 tensors of no matrix of this model (lora has "
+    check_left_out(COPY, 1, 4, 0, "adapter \"x\": 12 tensors of no matrix of this model (lora has "
                   "tower=off), the first is base_model.model.visual.blocks.0.mlp.down_proj.lora_A."
                   "weight");
-    check_refused("cp -r " FILES "/lora-b-head " MANY "/x", 1, 4, 1,
+    check_left_out("cp -r " FILES "/lora-b-head " MANY "/x", 1, 4, 1,
                   "adapter \"x\": 5 tensors of no matrix of this model, the first is base_model."
                   "model.lm_head.base_layer.weight");
-    check_refused("cp -r " FILES "/lora-f-64 " MANY "/x", 1, 64, 1,
+    check_left_out("cp -r " FILES "/lora-f-64 " MANY "/x", 1, 64, 1,
                   "adapter \"x\": model.layers.0.self_attn.o_proj.lora_A.weight is [64, 256], "
                   "expected [64, 64]");
-    check_refused("mkdir " MANY "/x && touch " MANY "/x/adapter_model.bin", 1, 4, 1,
+    check_left_out("mkdir " MANY "/x && touch " MANY "/x/adapter_model.bin", 1, 4, 1,
                   "adapter \"x\": " MANY "/x has no adapter_model.safetensors, and "
                   "adapter_model.bin is not read");
-    check_refused(COPY " && " "cp -r " MANY "/x " MANY "/y", 1, 4, 1,
-                  "lora: " MANY " has 2 adapters, max is 1");
-    check_refused("true", 0, 4, 1, "lora: max is 0, expected 1 to 64");
-    check_refused("true", 4, 257, 1, "lora: rank is 257, expected 1 to 256");
-    check_refused("rmdir " MANY, 4, 4, 1, "lora: " MANY " is not a directory that can be read");
+    check_left_out(COPY " && " "cp -r " MANY "/x " MANY "/y && mkdir " MANY "/z", 2, 4, 1,
+                  "adapter \"z\": " MANY "/z has no adapter_model.safetensors");
+    check_left_out("rmdir " MANY, 1, 4, 1, "lora: " MANY " is not a directory that can be read");
+    check_refused(0, 4, "lora: max is 0, expected 1 to 64");
+    check_refused(4, 257, "lora: rank is 257, expected 1 to 256");
 }
 
 
-/* Such a number is found only when the values are read. */
+/* Such a number is found only when the values are read, at the end of a load. */
 static void
-a_number_that_is_not_finite_is_refused(void **state)
+a_number_that_is_not_finite_leaves_an_adapter_out(void **state)
 {
-    vlm_t       *v;
-    vlm_err_t    err = { VLM_OK, "" };
-    vlm_conf_t   conf;
+    vlm_t               *v;
+    vlm_conf_t           conf;
+    vlm_adapter_info_t   list[1];
 
     (void) state;
 
-    assert_int_equal(system("rm -rf " MANY " && mkdir -p " MANY " && " COPY " && printf '\\377\\377"
-                            "\\377\\377' | dd of=" MANY "/x/adapter_model.safetensors bs=1 seek="
-                            "$(($(stat -c %s " MANY "/x/adapter_model.safetensors) - 4)) "
-                            "conv=notrunc status=none"), 0);
+    files_conf(&conf, COPY " && printf '\\377\\377\\377\\377' | dd of=" MANY "/x/adapter_model"
+               ".safetensors bs=1 seek=$(($(stat -c %s " MANY "/x/adapter_model.safetensors) - 4)) "
+               "conv=notrunc status=none", 1, 4, 1);
+    v = vlm_tiny_open(&conf);
+    assert_int_equal(n_errors, 1);
+    assert_int_equal(vlm_adapters(v, list, 1), 1);
+    assert_non_null(strstr(list[0].reason, "holds a number that is not finite"));
+    vlm_close(v);
+}
 
-    vlm_tiny_conf(&conf);
-    conf.lora = MANY;
+
+/* ---- left out ------------------------------------------------------------ */
+
+static void
+check_adapter(const vlm_t *v, const char *name, const char *reason)
+{
+    uint32_t            i, n;
+    vlm_adapter_info_t  list[8];
+
+    n = vlm_adapters(v, list, 8);
+
+    for (i = 0; i < n && strcmp(list[i].name, name) != 0; i++) { /* void */ }
+
+    if (reason == NULL) {
+        assert_int_equal(i, n);
+    } else {
+        assert_in_range(i + 1, 1, n);
+        assert_non_null(strstr(list[i].reason, reason));
+        assert_int_equal(list[i].reason[0] == '\0', reason[0] == '\0');
+    }
+}
+
+
+/* As during a copy: the settings are there before the weights. */
+static void
+an_adapter_that_was_left_out_is_tried_again(void **state)
+{
+    int             idle;
+    vlm_t          *v;
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_conf_t      conf;
+    vlm_prompt_t   *p;
+    vlm_answer_t    whole, late;
+    vlm_sampling_t  s = vlm_tiny_sampling(7);
+
+    (void) state;
+
+    s.logprobs = 1;
+    files_conf(&conf, COPY " && cp -r " FILES "/lora-b-head " MANY "/odd && mkdir " MANY "/half && "
+               "cp " MANY "/x/adapter_config.json " MANY "/half", 4, 4, 1);
+    v = vlm_tiny_open(&conf);
+    check_adapter(v, "x", "");
+    check_adapter(v, "half", "half has no adapter_model.safetensors");
+    check_adapter(v, "odd", "5 tensors of no matrix of this model");
+    assert_int_equal(n_errors, 2);
+
+    p = vlm_tiny_prompt(v, "Where is the cup?", 0);
+    assert_int_equal(vlm_prompt_adapter(v, p, "half", 1, &err), -1);
+    assert_non_null(strstr(err.text, "half has no adapter_model.safetensors"));
+    vlm_prompt_free(p);
+
+    assert_int_equal(vlm_adapters_again(v, &idle), 0);
+    assert_int_equal(n_errors, 2);
+
+    /* The reason may be another; the log has the first one. */
+
+    assert_int_equal(system("head -c 1000 " MANY "/x/adapter_model.safetensors >" MANY
+                            "/half/adapter_model.safetensors && rm -r " MANY "/odd"), 0);
+    assert_int_equal(vlm_adapters_again(v, &idle), 1);
+    check_adapter(v, "half", "header of");
+    check_adapter(v, "odd", NULL);
+    assert_int_equal(n_errors, 2);
+
+    assert_int_equal(system("cp " MANY "/x/adapter_model.safetensors " MANY "/half"), 0);
+    assert_int_equal(vlm_adapters_again(v, &idle), 1);
+    assert_int_equal(idle, 1);
+    assert_int_equal(n_notices, 1);
+    check_adapter(v, "half", "");
+    assert_int_equal(vlm_adapters_again(v, &idle), 0);
+
+    vlm_tiny_alone(v, adapted(v, "Where is the cup?", 0, "x", 1), &s, &whole);
+    vlm_tiny_alone(v, adapted(v, "Where is the cup?", 0, "half", 1), &s, &late);
+    check_same(&late, &whole);
+    vlm_close(v);
+}
+
+
+static void
+a_prompt_of_an_adapter_that_the_load_leaves_out_ends_alone(void **state)
+{
+    vlm_t           *v;
+    vlm_err_t        err = { VLM_OK, "" };
+    vlm_conf_t       conf;
+    vlm_answer_t     with, without;
+    vlm_prompt_t    *p;
+    vlm_sampling_t   s = vlm_tiny_sampling(7);
+
+    (void) state;
+
+    s.logprobs = 1;
+    files_conf(&conf, "cp -r " FILES "/lora-b-head " MANY "/odd", 1, 4, 1);
     v = vlm_open(&conf, &err);
     assert_non_null(v);
-    assert_int_equal(vlm_load(v, &err), -1);
-    assert_non_null(strstr(err.text, "holds a number that is not finite"));
+    p = adapted(v, "Where is the cup?", 0, "odd", 1);
+    assert_int_equal(vlm_load(v, &err), 0);
+
+    (void) vlm_tiny_submit(v, p, &s, &with);
+    (void) vlm_tiny_submit(v, vlm_tiny_prompt(v, "Where is the cup?", 0), &s, &without);
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+
+    assert_int_equal(with.n_ends, 1);
+    assert_int_equal(with.err.code, VLM_EINPUT);
+    assert_string_equal(with.err.text, "adapter \"odd\" cannot be loaded");
+    assert_int_equal(without.err.code, VLM_OK);
+    assert_true(without.n_tokens > 0);
+    vlm_close(v);
+}
+
+
+static void
+a_directory_that_cannot_be_read_is_tried_again(void **state)
+{
+    int         idle;
+    vlm_t      *v;
+    vlm_conf_t  conf;
+
+    (void) state;
+
+    files_conf(&conf, "rmdir " MANY, 4, 4, 1);
+    v = vlm_tiny_open(&conf);
+    check_adapter(v, VLM_ADAPTERS_ALL, "is not a directory that can be read");
+    assert_int_equal(vlm_adapters_again(v, &idle), 0);
+    assert_int_equal(n_errors, 1);
+
+    assert_int_equal(system("mkdir " MANY " && " COPY), 0);
+    assert_int_equal(vlm_adapters_again(v, &idle), 1);
+    check_adapter(v, VLM_ADAPTERS_ALL, NULL);
+    check_adapter(v, "x", "");
+    vlm_close(v);
+}
+
+
+static void
+an_adapter_without_a_place_is_loaded_once_there_is_one(void **state)
+{
+    int         idle;
+    vlm_t      *v;
+    vlm_err_t   err = { VLM_OK, "" };
+    vlm_conf_t  conf;
+    vlm_plan_t  plan;
+
+    (void) state;
+
+    files_conf(&conf, COPY " && cp -r " MANY "/x " MANY "/y && cp -r " MANY "/x " MANY "/z", 1, 4,
+               1);
+    assert_int_equal(vlm_plan(&conf, &plan, &err), 0);
+    assert_int_equal(plan.left_out, 2);
+    v = vlm_tiny_open(&conf);
+    check_adapter(v, "x", "");
+    check_adapter(v, "y", "adapter \"y\": all 1 places of adapters are in use");
+    assert_int_equal(vlm_adapters_again(v, &idle), 0);
+
+    assert_int_equal(vlm_adapter_unload(v, "x", &err), 0);
+    assert_int_equal(vlm_adapters_again(v, &idle), 1);
+    check_adapter(v, "y", "");
+    check_adapter(v, "z", "all 1 places");
+    vlm_close(v);
+
+    /* With load=on a client chooses. */
+
+    conf.lora_load = 1;
+    assert_int_equal(vlm_plan(&conf, &plan, &err), 0);
+    assert_int_equal(plan.left_out, 0);
+    v = vlm_tiny_open(&conf);
+    check_adapter(v, "x", "");
+    check_adapter(v, "y", NULL);
     vlm_close(v);
 }
 
@@ -638,8 +856,12 @@ main(void)
         cmocka_unit_test(a_loaded_adapter_is_put_by_a_run_of_its_own),
         cmocka_unit_test(an_answer_keeps_an_adapter_that_is_replaced),
         cmocka_unit_test(each_answer_is_of_one_version_while_adapters_come_and_go),
-        cmocka_unit_test(what_is_not_supported_is_refused_by_name),
-        cmocka_unit_test(a_number_that_is_not_finite_is_refused),
+        cmocka_unit_test(what_is_not_supported_is_left_out_with_its_reason),
+        cmocka_unit_test(a_number_that_is_not_finite_leaves_an_adapter_out),
+        cmocka_unit_test(an_adapter_that_was_left_out_is_tried_again),
+        cmocka_unit_test(a_prompt_of_an_adapter_that_the_load_leaves_out_ends_alone),
+        cmocka_unit_test(a_directory_that_cannot_be_read_is_tried_again),
+        cmocka_unit_test(an_adapter_without_a_place_is_loaded_once_there_is_one),
         cmocka_unit_test(of_checkpoints_the_largest_number_with_weights_is_read),
         cmocka_unit_test(a_plan_has_the_places)
     };

@@ -60,6 +60,8 @@ struct vlm_s {
 
     vlm_adapter_t    *adapter[VLM_MAX_ADAPTERS];   /* [conf.lora_max] of each place, or NULL; see
                                                       adapters.h */
+    vlm_adapter_info_t  left_out[VLM_MAX_ADAPTERS];
+    uint32_t          n_left_out;
     int               fd;              /* eventfd */
 
     pthread_mutex_t   mutex;           /* held for a few assignments, never across work */

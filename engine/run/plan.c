@@ -88,10 +88,13 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 
     if (vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
         || vlm_plan_lora(&conf, &m, err) != 0
-        || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0
-        || (!conf.ahead && vlm_adapters_check(&conf, &m, err) != 0))
+        || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0)
     {
         goto done;
+    }
+
+    if (!conf.ahead) {
+        vlm_adapters_check(&conf, &m, plan);
     }
 
     vlm_arenas_plan(&arenas, cuda ? VLM_CUDA_OVERHEAD : 0, plan);

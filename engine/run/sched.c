@@ -178,6 +178,7 @@ static void
 admit(vlm_t *v)
 {
     uint32_t      n;
+    vlm_err_t     why;
     vlm_job_t    *j;
     vlm_sched_t  *s = &v->sched;
 
@@ -185,6 +186,13 @@ admit(vlm_t *v)
         j = vlm_take_submitted(v, n == 0);
         if (j == NULL) {
             break;
+        }
+
+        memset(&why, 0, sizeof(why));
+
+        if (vlm_adapter_failed(v, j->prompt, &why) != 0) {
+            vlm_tell_end(v, j, VLM_FINISH_NONE, &why);
+            continue;
         }
 
         vlm_adapter_settle(v, j->prompt);

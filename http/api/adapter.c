@@ -118,7 +118,15 @@ ngx_http_vlm_adapter_field(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         name.data = (u_char *) text;
         name.len = ngx_strlen(text);
 
-        if (ngx_http_vlm_model_adapter(ctx, &name) != NGX_OK) {
+        switch (ngx_http_vlm_model_adapter(ctx, &name)) {
+
+        case NGX_OK:
+            break;
+
+        case NGX_ERROR:
+            return NGX_ERROR;
+
+        default:
             return ngx_http_vlm_adapter_unknown(ctx, text);
         }
     }
@@ -189,6 +197,7 @@ ngx_http_vlm_adapter_show(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     vlm_json_shut(&w, ']');
 
     if (!ids) {
+        ngx_http_vlm_health_left_out(&w, "left_out", eng, &shm);
         vlm_json_shut(&w, '}');
     }
 
@@ -196,7 +205,8 @@ ngx_http_vlm_adapter_show(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 }
 
 
-/* a request without "lora" has none: the scales are 0 */
+/* a request without "lora" has none: the scales are 0; one that was left out
+   has no id */
 
 ngx_int_t
 ngx_http_vlm_adapter_lora_handler(ngx_http_request_t *r,

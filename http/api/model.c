@@ -124,8 +124,9 @@ ngx_http_vlm_model_adapted(ngx_http_vlm_engine_t *eng, ngx_str_t *name,
     copy[len] = '\0';
 
     return vlm_adapter_named(copy)
-           && ngx_http_vlm_adapter_listed(eng, copy, NULL) ? NGX_OK
-                                                           : NGX_DECLINED;
+           && (ngx_http_vlm_adapter_listed(eng, copy, NULL)
+               || ngx_http_vlm_adapter_left_out(eng, copy)) ? NGX_OK
+                                                            : NGX_DECLINED;
 }
 
 
@@ -136,6 +137,12 @@ ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
 
     if (ngx_http_vlm_model_adapted(ctx->engine, name, copy) != NGX_OK) {
         return NGX_DECLINED;
+    }
+
+    if (ngx_http_vlm_adapter_left_out(ctx->engine, copy)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                 "Adapter \"%s\" cannot be loaded at the "
+                                 "moment: GET /api/health says why", copy);
     }
 
     ngx_memcpy(ctx->adapter, copy, sizeof(copy));
@@ -207,6 +214,7 @@ char *
 ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
 {
     char        *copy;
+    ngx_int_t    rc;
     ngx_str_t    name;
     const char  *text;
 
@@ -222,11 +230,17 @@ ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
     name.data = (u_char *) text;
     name.len = ngx_strlen(text);
 
-    if (ngx_http_vlm_model_named(ctx->engine, &name) != NGX_OK
-        && ngx_http_vlm_model_adapter(ctx, &name) != NGX_OK
-        && !ctx->engine->conf.any_name)
-    {
-        (void) ngx_http_vlm_model_missing(ctx, &name);
+    rc = ngx_http_vlm_model_named(ctx->engine, &name);
+
+    if (rc != NGX_OK) {
+        rc = ngx_http_vlm_model_adapter(ctx, &name);
+    }
+
+    if (rc == NGX_DECLINED && !ctx->engine->conf.any_name) {
+        rc = ngx_http_vlm_model_missing(ctx, &name);
+    }
+
+    if (rc == NGX_ERROR) {
         return NULL;
     }
 

@@ -33,7 +33,8 @@ ngx_int_t ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name);
 
 char *ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field);
 
-/* thread: NGX_OK: the name is an adapter's, and ctx->adapter is set */
+/* NGX_OK: the name is an adapter's, and ctx->adapter is set; NGX_ERROR: the
+   adapter was left out, and ctx->error says so; NGX_DECLINED: no adapter's */
 
 ngx_int_t ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name);
 

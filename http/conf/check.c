@@ -196,6 +196,14 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_check_log(cf, eng);
     ngx_http_vlm_check_ram(cf, eng);
 
+    if (eng->conf.plan.left_out) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "vlm_engine \"%V\": adapters left out until they "
+                           "can be loaded: %uD, the first: %s", &eng->name,
+                           eng->conf.plan.left_out,
+                           eng->conf.plan.left_out_reason);
+    }
+
     if (eng->conf.vlm.context > eng->conf.facts.context_max) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "vlm_engine \"%V\": context %uD is more than the "

@@ -29,12 +29,18 @@ ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng)
 
     vlm_adapters_clear(eng->zone->adapters, VLM_MAX_ADAPTERS);
 
+    eng->life.left_out = 0;
+
     for (i = 0; i < n; i++) {
 
         /* a path is "lora", a slash, and the directory */
 
         vlm_adapters_add(eng->zone->adapters, VLM_MAX_ADAPTERS, list[i].name,
-                         strrchr(list[i].path, '/') + 1);
+                         strrchr(list[i].path, '/') + 1, list[i].reason);
+
+        if (list[i].reason[0]) {
+            eng->life.left_out = 1;
+        }
     }
 
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
@@ -61,6 +67,24 @@ ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng, const char *name,
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 
     return listed;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_adapter_left_out(ngx_http_vlm_engine_t *eng, const char *name)
+{
+    ngx_uint_t            left_out;
+    vlm_adapter_entry_t  *a;
+
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
+
+    a = name[0] ? vlm_adapters_find(eng->zone->adapters, VLM_MAX_ADAPTERS, name)
+                : NULL;
+    left_out = a && a->reason[0];
+
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
+
+    return left_out;
 }
 
 

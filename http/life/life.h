@@ -142,7 +142,16 @@ void ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng);
 
 ngx_uint_t ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng,
     const char *name, char *dir);
+ngx_uint_t ngx_http_vlm_adapter_left_out(ngx_http_vlm_engine_t *eng,
+    const char *name);
 void ngx_http_vlm_adapter_count(ngx_http_vlm_engine_t *eng, const char *name);
+
+
+/* ---- again.c: the adapters that were left out ---------------------------- */
+
+/* in the designated worker; does nothing without "lora" */
+
+void ngx_http_vlm_again_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle);
 
 
 /* ---- watch.c: the watchdog of the event loop ----------------------------- */

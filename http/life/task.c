@@ -413,7 +413,9 @@ ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng)
 static ngx_uint_t
 ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng)
 {
-    if (eng->line.pending || eng->line.n_jobs || eng->life.draining) {
+    if (eng->line.pending || eng->line.n_jobs || eng->life.draining
+        || eng->life.adapting)
+    {
         return 1;
     }
 
@@ -458,7 +460,8 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
         ngx_http_vlm_engine_close(eng);
 
     } else if (eng->life.reopen && eng->line.n_jobs == 0
-               && eng->line.n_threads == 0 && eng->line.n_prompts == 0)
+               && eng->line.n_threads == 0 && eng->line.n_prompts == 0
+               && !eng->life.adapting)
     {
         /* no prompt, job or answer uses the model any more */
 
@@ -474,7 +477,8 @@ ngx_http_vlm_engine_log(void *data, vlm_log_level_t level, const char *text)
 {
     ngx_http_vlm_engine_t *eng = data;
 
-    ngx_http_vlm_log((level == VLM_LOG_WARN ? NGX_LOG_WARN : NGX_LOG_NOTICE),
+    ngx_http_vlm_log((level == VLM_LOG_ERROR ? NGX_LOG_ERR
+                      : level == VLM_LOG_WARN ? NGX_LOG_WARN : NGX_LOG_NOTICE),
                      eng->log, 0, eng, "%s", text);
 }
 

@@ -109,6 +109,7 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
             ngx_http_vlm_sweep_start(eng[i], cycle);
             ngx_http_vlm_reading_start(eng[i], cycle);
             ngx_http_vlm_encoding_start(eng[i], cycle);
+            ngx_http_vlm_again_start(eng[i], cycle);
         }
     }
 

@@ -111,7 +111,37 @@ ngx_http_vlm_health_breaker(vlm_json_out_t *w,
 }
 
 
-/* their names, if there is a directory for them */
+void
+ngx_http_vlm_health_left_out(vlm_json_out_t *w, const char *key,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
+{
+    ngx_uint_t            i, n;
+    vlm_adapter_entry_t  *a;
+
+    for (n = 0, i = 0; eng->conf.vlm.lora && i < VLM_MAX_ADAPTERS; i++) {
+        a = &shm->adapters[i];
+
+        if (a->reason[0] == '\0') {
+            continue;
+        }
+
+        if (n++ == 0) {
+            vlm_json_add_open(w, key, '[');
+        }
+
+        vlm_json_open(w, '{');
+        vlm_json_add_string(w, "name", a->name);
+        vlm_json_add_string(w, "reason", a->reason);
+        vlm_json_shut(w, '}');
+    }
+
+    if (n) {
+        vlm_json_shut(w, ']');
+    }
+}
+
+
+/* their names, if there is a directory for them; and which were left out */
 
 static void
 ngx_http_vlm_health_adapters(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
@@ -135,6 +165,8 @@ ngx_http_vlm_health_adapters(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
     }
 
     vlm_json_shut(w, ']');
+
+    ngx_http_vlm_health_left_out(w, "adapters_left_out", eng, shm);
 }
 
 
@@ -309,7 +341,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 {
     vlm_json_out_t  w;
 
-    vlm_json_init(&w, (NGX_HTTP_VLM_ENGINES + 1) * 16 * 1024);
+    vlm_json_init(&w, (NGX_HTTP_VLM_ENGINES + 1) * 64 * 1024);
 
     ngx_http_vlm_health_put(&w, eng, ngx_http_vlm_engine_at(r, 1) ? r : NULL);
 

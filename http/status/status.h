@@ -25,6 +25,11 @@ ngx_uint_t ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm);
 ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
+/* the adapters that were left out, with their reasons, if there are any */
+
+void ngx_http_vlm_health_left_out(vlm_json_out_t *w, const char *key,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm);
+
 /* the 503 of the first engine that answers no requests; declined: all answer */
 
 ngx_int_t ngx_http_vlm_health_unready(ngx_http_request_t *r);

@@ -30,6 +30,7 @@ vlm_adapters_clear(entry_t *list, size_t n)
 
     for (i = 0; i < n; i++) {
         list[i].listed = 0;
+        list[i].reason[0] = '\0';
     }
 }
 
@@ -46,7 +47,7 @@ place_for(entry_t *list, size_t n, const char *name)
     }
 
     for (i = 0; e == NULL && i < n; i++) {
-        if (!list[i].listed) {
+        if (!list[i].listed && list[i].reason[0] == '\0') {
             e = &list[i];
         }
     }
@@ -56,7 +57,7 @@ place_for(entry_t *list, size_t n, const char *name)
 
 
 void
-vlm_adapters_add(entry_t *list, size_t n, const char *name, const char *dir)
+vlm_adapters_add(entry_t *list, size_t n, const char *name, const char *dir, const char *reason)
 {
     entry_t  *e = place_for(list, n, name);
 
@@ -70,5 +71,6 @@ vlm_adapters_add(entry_t *list, size_t n, const char *name, const char *dir)
     }
 
     (void) snprintf(e->dir, sizeof(e->dir), "%s", dir);
-    e->listed = 1;
+    (void) snprintf(e->reason, sizeof(e->reason), "%s", reason);
+    e->listed = reason[0] == '\0';
 }

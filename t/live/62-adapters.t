@@ -21,11 +21,15 @@ my $DIR = "$VLM::LIVE/adapters-dir";
 system("rm -rf $DIR && mkdir -p $DIR && cp -r t/fidelity/lora/lora-a-list $DIR/one"
        . " && cp -r t/fidelity/lora/lora-a-attention $DIR/two") == 0 or die "no adapters in $DIR";
 
+# A copy that has not come to its weights yet, and an adapter of another model.
+system("mkdir $DIR/half && cp t/fidelity/lora/lora-a-list/adapter_config.json $DIR/half"
+       . " && cp -r t/fidelity/lora/lora-b-head $DIR/odd") == 0 or die "no adapters in $DIR";
+
 # There are places for the versions of "name" that answers still use.
 my $s = VLM->new(name => 'adapters', model => "$ROOT/build/fidelity/tiny-a", workers => 2,
                  engine => "weights f32; context 1k; slots 3; queue 64 timeout=1h; timeout 1h; max_tokens 16;"
                            . " sampling temperature=0; lora $DIR rank=4 max=12 load=on;",
-                 server => 'location = /metrics { vlm_status live; }');
+                 server => 'location = /metrics { vlm_status live; } location /adapter/ { vlm_pass live; }');
 $s->start->ready;
 
 sub question {
@@ -41,6 +45,33 @@ sub text { $_[0]{json} && $_[0]{json}{choices} && $_[0]{json}{choices}[0]{messag
 sub memory {
     return VLM::slurp('/proc/' . $s->designated . '/status') =~ /^RssAnon:\s+(\d+) kB/m ? $1 : 0;
 }
+
+# ---- adapters that are left out ------------------------------------------------------------------
+
+sub left_out { return { map { $_->{name} => $_->{reason} } @{ $s->health->{adapters_left_out} || [] } } }
+
+my $out = left_out();
+is_deeply([sort keys %$out], ['half', 'odd'], 'the model is ready without two adapters');
+like($out->{half}, qr{half has no adapter_model\.safetensors}, 'health says why: the weights are missing');
+like($out->{odd}, qr/5 tensors of no matrix of this model/, 'or of another model');
+is_deeply([sort @{ $s->health->{adapters} }], ['one', 'two'], 'the others are there');
+is_deeply([sort map { $_->{name} } @{ $s->get('/adapter/list')->{json}{left_out} }], ['half', 'odd'],
+          'the list of adapters has them, too');
+
+my $r = $s->begin(question('half'))->end;
+is($r->{code}, 503, 'a request that names one is refused');
+like($r->{body}, qr{Adapter \\"half\\" cannot be loaded at the moment: GET /api/health says why}, 'with a sentence');
+is($s->get('/v1/models/half')->{code}, 503, 'it is no model');
+is($s->post('/api/show', { model => 'half' })->{code}, 503, 'of Ollama neither');
+is($s->begin(question(''))->end->{code}, 200, 'the base answers');
+
+system("rm -r $DIR/odd && cp t/fidelity/lora/lora-a-list/adapter_model.safetensors $DIR/half") == 0 or die;
+ok(VLM::wait_for(sub { !$s->health->{adapters_left_out} }), 'once it is whole it is loaded, and one that is gone is forgotten');
+is($s->begin(question('half'))->end->{code}, 200, 'and answers');
+is(scalar(grep { /left out until it can be loaded/ } split /\n/, $s->log), 2, 'the log has one line for each');
+is($s->post('/v1/unload_lora_adapter', { lora_name => 'half' })->{code}, 200, 'it can be unloaded');
+
+# ---- adapters that come and go -------------------------------------------------------------------
 
 my %answer = map { $_ => text($s->begin(question($_ eq 'base' ? '' : $_))->end) } qw(base one two);
 is(scalar(keys %{{ reverse %answer }}), 3, 'the base and each adapter have an answer of their own');

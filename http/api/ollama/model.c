@@ -158,7 +158,7 @@ ngx_http_vlm_ollama_find_model(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     ctx->streaming = vlm_json_bool(vlm_json_get(json, "stream"), 1);
 
-    if (ngx_http_vlm_model_adapter(ctx, &name) != NGX_OK
+    if (ngx_http_vlm_model_adapter(ctx, &name) == NGX_DECLINED
         && ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK)
     {
         (void) ngx_http_vlm_model_missing(ctx, &name);

@@ -37,6 +37,7 @@ static ngx_int_t
 ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_str_t *name)
 {
     char                    dir[VLM_ADAPTER_NAME];
+    ngx_int_t               rc;
     ngx_uint_t              adapted;
     vlm_json_out_t          w;
     ngx_http_vlm_ctx_t     *ctx;
@@ -52,7 +53,14 @@ ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_str_t *name)
     if (eng) {
         ctx->engine = eng;
 
-        adapted = ngx_http_vlm_model_adapter(ctx, name) == NGX_OK
+        rc = ngx_http_vlm_model_adapter(ctx, name);
+
+        if (rc == NGX_ERROR) {
+            return ngx_http_vlm_send_error(r, ctx->error.status,
+                                           ctx->error.err.text);
+        }
+
+        adapted = rc == NGX_OK
                   && ngx_http_vlm_adapter_listed(eng, ctx->adapter, dir);
 
         vlm_json_init(&w, 64 * 1024);
