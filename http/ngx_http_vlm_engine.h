@@ -283,6 +283,8 @@ typedef struct {
     char                          reason[480]; /* of a failed load */
     char                          store_reason[256];   /* its last error */
     char                          encoder_reason[480]; /* of a failed load */
+    char                          reader_reason[480];  /* vlm-pdf cannot be
+                                                          run */
     char                          reload_reason[480];  /* of a failed reload */
     vlm_adapter_entry_t           adapters[VLM_MAX_ADAPTERS];  /* adapter.c */
 

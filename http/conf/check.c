@@ -24,6 +24,14 @@
 #define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, for all the files */
 
 
+/* what a process of its own reads */
+
+typedef struct {
+    ngx_http_vlm_engine_t  *engine;
+    ngx_int_t             (*read)(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+} ngx_http_vlm_check_t;
+
+
 /* beside the weights: in the model's directory, or in that of its file */
 
 static ngx_int_t
@@ -266,17 +274,26 @@ ngx_http_vlm_check_ocr(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 static ngx_int_t
 ngx_http_vlm_check_read(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
-    vlm_plan_t                      plan;
+    vlm_plan_t  plan;
+
+    return vlm_open(&eng->conf.vlm, err)
+           && vlm_plan(&eng->conf.vlm, &plan, err) == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
+/* the same of what the model serves without; an encoder that has no plan has a
+   warning already */
+
+static ngx_int_t
+ngx_http_vlm_check_beside(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
     ngx_http_vlm_documents_conf_t  *documents;
 
     documents = &eng->conf.documents;
 
-    return vlm_open(&eng->conf.vlm, err)
-           && vlm_plan(&eng->conf.vlm, &plan, err) == 0
-           && (!documents->on || !documents->hybrid
-               || ngx_http_vlm_encoding_open(documents->encoder, err))
-           && ngx_http_vlm_check_ocr(eng, err) == 0
-           ? NGX_OK : NGX_ERROR;
+    return (documents->encoding.dim == 0
+            || ngx_http_vlm_encoding_open(documents->encoder, err))
+           && ngx_http_vlm_check_ocr(eng, err) == 0 ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -285,12 +302,15 @@ ngx_http_vlm_check_read(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 static size_t
 ngx_http_vlm_check_child(void *data, char *text, size_t size)
 {
-    ngx_http_vlm_engine_t *eng = data;
+    ngx_http_vlm_check_t *check = data;
 
-    u_char           *p, *last;
-    ngx_int_t         other;
-    vlm_err_t         err;
-    ngx_core_conf_t  *ccf;
+    u_char                 *p, *last;
+    ngx_int_t               other;
+    vlm_err_t               err;
+    ngx_core_conf_t        *ccf;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = check->engine;
 
     ngx_memzero(&err, sizeof(vlm_err_t));
 
@@ -299,7 +319,7 @@ ngx_http_vlm_check_child(void *data, char *text, size_t size)
 
     other = ngx_http_vlm_check_user(eng, ccf->username);
 
-    if (ngx_http_vlm_check_read(eng, &err) == NGX_OK) {
+    if (check->read(eng, &err) == NGX_OK) {
         return 0;
     }
 
@@ -316,15 +336,18 @@ ngx_http_vlm_check_child(void *data, char *text, size_t size)
 
 
 static ngx_int_t
-ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+ngx_http_vlm_check_files(ngx_http_vlm_check_t *check, ngx_uint_t level,
+    ngx_log_t *log)
 {
-    int     status;
-    char    text[NGX_MAX_CONF_ERRSTR];
-    size_t  n;
+    int                     status;
+    char                    text[NGX_MAX_CONF_ERRSTR];
+    size_t                  n;
+    ngx_http_vlm_engine_t  *eng;
 
     n = sizeof(text);
+    eng = check->engine;
 
-    switch (vlm_child_run(ngx_http_vlm_check_child, eng,
+    switch (vlm_child_run(ngx_http_vlm_check_child, check,
                           NGX_HTTP_VLM_CHECK_TIME, text, &n, &status))
     {
     case VLM_CHILD_DONE:
@@ -342,7 +365,9 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
         return NGX_ERROR;
 
     case VLM_CHILD_SAID:
-        ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "%*s in %s:%ui", n, text,
+        ngx_http_vlm_log(level, log, 0, eng, "%s%*s in %s:%ui",
+                         level == NGX_LOG_WARN
+                         ? "left out until it can be loaded: " : "", n, text,
                          eng->conf.file, eng->conf.line);
         return NGX_ERROR;
 
@@ -351,13 +376,13 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     }
 
     if (WIFSIGNALED(status)) {
-        ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "the process that checks "
+        ngx_http_vlm_log(level, log, 0, eng, "the process that checks "
                          "the model's files was killed by signal %d (out of "
                          "memory?) in %s:%ui", WTERMSIG(status),
                          eng->conf.file, eng->conf.line);
 
     } else {
-        ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "the process that checks "
+        ngx_http_vlm_log(level, log, 0, eng, "the process that checks "
                          "the model's files exited with code %d in %s:%ui",
                          WEXITSTATUS(status), eng->conf.file, eng->conf.line);
     }
@@ -369,6 +394,23 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 ngx_int_t
 ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 {
-    return ngx_http_vlm_master_ready(eng) == NGX_OK
-           ? ngx_http_vlm_check_files(eng, log) : NGX_ERROR;
+    ngx_http_vlm_check_t  check;
+
+    check.engine = eng;
+    check.read = ngx_http_vlm_check_read;
+
+    if (ngx_http_vlm_master_ready(eng) != NGX_OK
+        || ngx_http_vlm_check_files(&check, NGX_LOG_EMERG, log) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    /* the model's files alone decide */
+
+    if (eng->conf.documents.on) {
+        check.read = ngx_http_vlm_check_beside;
+        (void) ngx_http_vlm_check_files(&check, NGX_LOG_WARN, log);
+    }
+
+    return NGX_OK;
 }

@@ -7,7 +7,6 @@
 
 #include "param.h"
 #include "base/folder.h"
-#include "store/documents.h"
 
 
 /* the member of eng->conf that a row is for */
@@ -489,9 +488,11 @@ char *
 ngx_http_vlm_param_encoder(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     vlm_err_t                       err;
+    ngx_http_vlm_engine_t          *eng;
     ngx_http_vlm_documents_conf_t  *documents;
 
-    documents = &ctx->engine->conf.documents;
+    eng = ctx->engine;
+    documents = &eng->conf.documents;
     ngx_memzero(&err, sizeof(vlm_err_t));
 
     if (ngx_http_vlm_param_path(ctx, value) != NGX_CONF_OK) {
@@ -502,19 +503,16 @@ ngx_http_vlm_param_encoder(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
         return NGX_CONF_OK;
     }
 
+    /* the model serves without it, and a worker tries again */
+
     if (ngx_http_vlm_encoding_plan(documents->encoder, &documents->encoding,
                                    &err)
         != 0)
     {
-        return ngx_http_vlm_conf_error(ctx->cf, "retrieval: %s", err.text);
-    }
-
-    if (documents->encoding.dim > VLM_DOCUMENT_DIM) {
-        return ngx_http_vlm_conf_error(ctx->cf, "retrieval model \"%V\" has "
-                                       "vectors of %uD numbers, the store "
-                                       "takes %d", value,
-                                       documents->encoding.dim,
-                                       VLM_DOCUMENT_DIM);
+        ngx_conf_log_error(NGX_LOG_WARN, ctx->cf, 0, "vlm_engine \"%V\": left "
+                           "out until it can be loaded: retrieval: %s",
+                           &eng->name, err.text);
+        ngx_memzero(&documents->encoding, sizeof(vlm_embedder_plan_t));
     }
 
     return NGX_CONF_OK;

@@ -141,7 +141,7 @@ ngx_http_vlm_paths_beside(ngx_conf_t *cf)
 /* without "helper" vlm-pdf is beside the module, or where "make install" and
    the packages put it */
 
-static char *
+static void
 ngx_http_vlm_paths_find_helper(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     char       *beside, *installed;
@@ -152,26 +152,28 @@ ngx_http_vlm_paths_find_helper(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     if (beside && access(beside, X_OK) == 0) {
         eng->conf.documents.helper = beside;
-        return NGX_CONF_OK;
+        return;
     }
 
     err = beside ? ngx_errno : NGX_ENOENT;
 
+    eng->conf.documents.helper = installed;
+
     if (access(installed, X_OK) == 0) {
-        eng->conf.documents.helper = installed;
-        return NGX_CONF_OK;
+        return;
     }
 
     /* one that is there says more than one that is not */
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, err == NGX_ENOENT ? ngx_errno : err,
+    ngx_conf_log_error(NGX_LOG_WARN, cf, err == NGX_ENOENT ? ngx_errno : err,
                        "vlm_engine \"%V\": documents needs vlm-pdf, but "
                        "neither \"%s\" nor \"%s\" can be run: \"make "
                        "documents\" builds it, helper=path says where it is",
                        &eng->name, beside ? beside : "vlm-pdf", installed);
-    return NGX_CONF_ERROR;
 }
 
+
+/* the model serves without a reader, which is looked for with each document */
 
 static char *
 ngx_http_vlm_paths_helper(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
@@ -181,18 +183,14 @@ ngx_http_vlm_paths_helper(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     documents = &eng->conf.documents;
 
     if (documents->helper == NULL) {
-
-        if (ngx_http_vlm_paths_find_helper(cf, eng) != NGX_CONF_OK) {
-            return NGX_CONF_ERROR;
-        }
+        ngx_http_vlm_paths_find_helper(cf, eng);
 
     } else if (access(documents->helper, X_OK) == -1) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+        ngx_conf_log_error(NGX_LOG_WARN, cf, ngx_errno,
                            "vlm_engine \"%V\": \"%s\" cannot be run, which "
                            "reads the documents: \"make documents\" builds "
                            "it, helper=path says where it is", &eng->name,
                            documents->helper);
-        return NGX_CONF_ERROR;
     }
 
     if (!documents->seccomp && !vlm_reader_landlock()) {

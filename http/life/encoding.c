@@ -14,11 +14,12 @@
 #include "base/clock.h"
 #include "document/encode.h"
 #include "document/hybrid.h"
+#include "store/documents.h"
 
 
 #define NGX_HTTP_VLM_ENCODING_LOOK   100       /* ms */
 #define NGX_HTTP_VLM_ENCODING_AGAIN  2000      /* ms, after an error of the
-                                                  store */
+                                                  store or a failed load */
 #define NGX_HTTP_VLM_ENCODING_SLICE  100000    /* us, without requests */
 #define NGX_HTTP_VLM_ENCODING_KEEP   1000000   /* us, between two commits */
 #define NGX_HTTP_VLM_ENCODING_PAUSE  9
@@ -73,10 +74,48 @@ ngx_http_vlm_encoding_plan(const char *dir, vlm_embedder_plan_t *plan,
 {
     vlm_type_t  type;
 
-    return ngx_http_vlm_encoding_weights(&type, err) == 0
-           ? vlm_embedder_plan(dir, type, NGX_HTTP_VLM_ENCODING_THREADS, plan,
-                               err)
-           : -1;
+    if (ngx_http_vlm_encoding_weights(&type, err) != 0
+        || vlm_embedder_plan(dir, type, NGX_HTTP_VLM_ENCODING_THREADS, plan,
+                             err)
+           != 0)
+    {
+        return -1;
+    }
+
+    return plan->dim <= VLM_DOCUMENT_DIM
+           ? 0 : vlm_fail(err, VLM_EMODEL, "%s has vectors of %u numbers, the "
+                          "store takes %d", dir, plan->dim, VLM_DOCUMENT_DIM);
+}
+
+
+/*
+ * Its files may be others than those that were there when the configuration was
+ * read: what they need more has to fit into "memory", too.
+ */
+
+static int
+ngx_http_vlm_encoding_fits(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    uint64_t              need;
+    vlm_embedder_plan_t   plan, *planned;
+
+    planned = &eng->conf.documents.encoding;
+
+    if (ngx_http_vlm_encoding_plan(eng->conf.documents.encoder, &plan, err)
+        != 0)
+    {
+        return -1;
+    }
+
+    need = eng->conf.plan.total + plan.weights + plan.workspace
+           - planned->weights - planned->workspace;
+
+    return eng->conf.plan.device || eng->conf.vlm.memory == 0
+           || need <= eng->conf.vlm.memory
+           ? 0 : vlm_fail(err, VLM_ELIMIT, "with %s the plan has %uum, memory "
+                          "is %uum", eng->conf.documents.encoder,
+                          (unsigned) vlm_mib(need),
+                          (unsigned) vlm_mib(eng->conf.vlm.memory));
 }
 
 
@@ -177,8 +216,13 @@ ngx_http_vlm_encoding_task(void *data, ngx_log_t *log)
         return;
 
     } else if (e->step == NGX_HTTP_VLM_ENCODING_LOAD) {
-        e->fresh = ngx_http_vlm_encoding_open(e->engine->conf.documents.encoder,
-                                              &e->err);
+
+        if (ngx_http_vlm_encoding_fits(e->engine, &e->err) == 0) {
+            e->fresh = ngx_http_vlm_encoding_open(
+                                      e->engine->conf.documents.encoder,
+                                      &e->err);
+        }
+
     } else {
         ngx_http_vlm_encoding_slice(e);
     }
@@ -263,11 +307,16 @@ ngx_http_vlm_encoding_loaded(ngx_http_vlm_encoding_t *e)
     }
 
     if (e->fresh == NULL) {
-        e->state = NGX_HTTP_VLM_ENCODER_FAILED;
 
-        ngx_http_vlm_log(NGX_LOG_ERR, eng->log, 0, eng, "retrieval: %s: "
-                         "documents are searched by words alone until the next "
-                         "reload", e->err.text);
+        /* the log does not grow with every try */
+
+        if (e->state != NGX_HTTP_VLM_ENCODER_FAILED) {
+            ngx_http_vlm_log(NGX_LOG_ERR, eng->log, 0, eng, "retrieval: %s: "
+                             "documents are searched by words alone until the "
+                             "encoder can be loaded", e->err.text);
+        }
+
+        e->state = NGX_HTTP_VLM_ENCODER_FAILED;
         return;
     }
 
@@ -292,6 +341,43 @@ ngx_http_vlm_encoding_loaded(ngx_http_vlm_encoding_t *e)
     ngx_http_vlm_log(NGX_LOG_NOTICE, eng->log, 0, eng, "the encoder of "
                      "documents is loaded, %uLm, vectors of %uD numbers",
                      vlm_mib(plan->weights + plan->workspace), plan->dim);
+}
+
+
+/*
+ * The state that other workers see.  The encoder is ready once its pieces were
+ * counted: until then the number of those that wait is another encoder's.
+ */
+
+static void
+ngx_http_vlm_encoding_share(ngx_http_vlm_encoding_t *e)
+{
+    ngx_http_vlm_shm_t      *shm;
+    ngx_http_vlm_encoder_e   state;
+
+    if (!ngx_http_vlm_zone_owned(e->engine)) {
+        return;
+    }
+
+    shm = e->engine->zone;
+    state = e->state == NGX_HTTP_VLM_ENCODER_READY && !e->counted
+            ? NGX_HTTP_VLM_ENCODER_LOADING : e->state;
+
+    if (shm->documents.encoder == state
+        && shm->documents.model == (ngx_atomic_uint_t) e->model)
+    {
+        return;
+    }
+
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(e->engine));
+
+    shm->documents.encoder = state;
+    shm->documents.model = (ngx_atomic_uint_t) e->model;
+    ngx_http_vlm_copy(shm->encoder_reason,
+                      state == NGX_HTTP_VLM_ENCODER_FAILED ? e->err.text
+                                                              : "");
+
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(e->engine));
 }
 
 
@@ -339,6 +425,11 @@ ngx_http_vlm_encoding_done(ngx_event_t *ev)
     if (e->step == NGX_HTTP_VLM_ENCODING_LOAD) {
         ngx_http_vlm_encoding_loaded(e);
 
+        if (e->state == NGX_HTTP_VLM_ENCODER_FAILED) {
+            ngx_http_vlm_encoding_share(e);
+            wait = NGX_HTTP_VLM_ENCODING_AGAIN;
+        }
+
     } else if (e->step == NGX_HTTP_VLM_ENCODING_RUN) {
         wait = ngx_http_vlm_encoding_ran(e);
     }
@@ -357,43 +448,6 @@ ngx_http_vlm_encoding_state(ngx_http_vlm_shm_t *shm)
 
 
 /*
- * The state that other workers see.  The encoder is ready once its pieces were
- * counted: until then the number of those that wait is another encoder's.
- */
-
-static void
-ngx_http_vlm_encoding_share(ngx_http_vlm_encoding_t *e)
-{
-    ngx_http_vlm_shm_t      *shm;
-    ngx_http_vlm_encoder_e   state;
-
-    if (!ngx_http_vlm_zone_owned(e->engine)) {
-        return;
-    }
-
-    shm = e->engine->zone;
-    state = e->state == NGX_HTTP_VLM_ENCODER_READY && !e->counted
-            ? NGX_HTTP_VLM_ENCODER_LOADING : e->state;
-
-    if (shm->documents.encoder == state
-        && shm->documents.model == (ngx_atomic_uint_t) e->model)
-    {
-        return;
-    }
-
-    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(e->engine));
-
-    shm->documents.encoder = state;
-    shm->documents.model = (ngx_atomic_uint_t) e->model;
-    ngx_http_vlm_copy(shm->encoder_reason,
-                      state == NGX_HTTP_VLM_ENCODER_FAILED ? e->err.text
-                                                              : "");
-
-    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(e->engine));
-}
-
-
-/*
  * The encoder is loaded once this worker has the lock: the one before frees its
  * own then, too, and the plan has only one of them.
  */
@@ -405,7 +459,7 @@ ngx_http_vlm_encoding_look(ngx_http_vlm_encoding_t *e)
 
     eng = e->engine;
 
-    if (e->embedder == NULL && e->state == NGX_HTTP_VLM_ENCODER_LOADING) {
+    if (e->embedder == NULL) {
 
         if (eng->life.opened) {
             ngx_http_vlm_encoding_post(e, NGX_HTTP_VLM_ENCODING_LOAD);

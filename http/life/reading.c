@@ -261,6 +261,17 @@ ngx_http_vlm_reading_log(ngx_http_vlm_engine_t *eng, vlm_reading_t *r)
 }
 
 
+/* why vlm-pdf cannot be run; "": it can */
+
+static void
+ngx_http_vlm_reading_reason(ngx_http_vlm_engine_t *eng, const char *text)
+{
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
+    ngx_http_vlm_copy(eng->zone->reader_reason, text);
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
+}
+
+
 static void
 ngx_http_vlm_reading_done(ngx_event_t *ev)
 {
@@ -274,6 +285,13 @@ ngx_http_vlm_reading_done(ngx_event_t *ev)
 
     if (job->took) {
         ngx_http_vlm_reading_log(eng, &job->reading);
+
+        if (job->reading.rc == 0) {
+            ngx_http_vlm_reading_reason(eng, "");
+
+        } else if (job->reading.err.code == VLM_EDEVICE) {
+            ngx_http_vlm_reading_reason(eng, job->reading.err.text);
+        }
     }
 
     if (job->stored.code != VLM_STORE_OK) {
@@ -356,6 +374,7 @@ ngx_http_vlm_reading_timer(ngx_event_t *ev)
 void
 ngx_http_vlm_reading_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
+    u_char                       text[480];
     ngx_uint_t                   i;
     ngx_http_vlm_reading_t      *r;
     ngx_http_vlm_reading_job_t  *job;
@@ -390,6 +409,12 @@ ngx_http_vlm_reading_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     r->timer.cancelable = 1;
 
     eng->life.reading = r;
+
+    ngx_memzero(text, sizeof(text));
+    (void) ngx_snprintf(text, sizeof(text) - 1, "%s cannot be run",
+                        eng->conf.documents.helper);
+    ngx_http_vlm_reading_reason(eng, access(eng->conf.documents.helper, X_OK)
+                                     == -1 ? (char *) text : "");
 
     ngx_http_vlm_log(NGX_LOG_NOTICE, cycle->log, 0, eng, "documents are read "
                      "behind %s", ngx_http_vlm_reading_walls(eng));

@@ -211,6 +211,10 @@ ngx_http_vlm_health_documents(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
     vlm_json_add_open(w, "documents", '{');
     ngx_http_vlm_health_encoder(w, eng, shm);
 
+    if (shm->reader_reason[0]) {
+        vlm_json_add_string(w, "reason", shm->reader_reason);
+    }
+
     for (i = 0; i < NGX_HTTP_VLM_DOCUMENT_STATES; i++) {
         vlm_json_add_int(w, ngx_http_vlm_document_states[i],
                          shm->documents.states[i]);

@@ -55,6 +55,36 @@ like(server('helper-given', "mkdir $installed; cp $root/build/vlm-pdf $installed
      qr{"/nowhere/vlm-pdf" cannot be run, which reads the documents: .* \(2: No such file},
      'one that is named is not looked for elsewhere');
 
+# The model serves without it, and it is found once it is there.
+{
+    my $later = Cwd::getcwd() . '/build/live/helper-later-pdf';
+
+    unlink $later;
+
+    my $s = server('helper-later', ':', "helper=$later")->start->ready;
+    is($s->chat('c', 'Where is the cup?')->{code}, 200, 'the model answers without vlm-pdf');
+
+    is($s->health->{documents}{reason}, "$later cannot be run", 'health says why it reads no documents');
+
+    my $read = sub {
+        my $id = $s->begin('POST', '/api/documents',
+                           "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.pdf\"\r\n\r\n"
+                           . VLM::slurp('t/documents/files/latin.pdf') . "% $_[0]\r\n--x--\r\n",
+                           { 'Content-Type' => 'multipart/form-data; boundary=x' })->end->{json}{id};
+        my $doc;
+
+        VLM::wait_for(sub { ($doc = $s->get("/api/documents/$id")->{json})->{state} =~ /^(?:ready|failed)$/ });
+        return $doc;
+    };
+
+    is($read->(1)->{state}, 'failed', 'a document is not read');
+    like($s->log, qr{\[error\].* document \S+: $later cannot be run: No such file}, 'the log says why');
+    system('cp', "$root/build/vlm-pdf", $later) == 0 or die "cp: $?";
+    is($read->(2)->{state}, 'ready', 'the next one is');
+    ok(VLM::wait_for(sub { !$s->health->{documents}{reason} }), 'and health has no reason any more');
+    ok($s->stop, 'the server ends');
+}
+
 my $s = server('helper-installed', "mkdir $installed; cp $root/build/vlm-pdf $installed", '')->start->ready;
 my $pdf = VLM::slurp('t/documents/files/latin.pdf');
 my $r = $s->begin('POST', '/api/documents',

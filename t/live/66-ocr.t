@@ -129,7 +129,7 @@ sub best {
     like(server('ocr-test', on($helper, 'ocr=eng'))->check_conf, qr/test is successful/, 'nginx -t tries a page');
 
     like(server('ocr-xyz', on($helper, 'ocr=eng+xyz'))->check_conf,
-         qr/\[emerg\].* documents ocr=eng\+xyz: there is no xyz\.traineddata in \S+: install tesseract-ocr-xyz/,
+         qr/\[warn\].* left out until it can be loaded: documents ocr=eng\+xyz: there is no xyz\.traineddata in \S+: install tesseract-ocr-xyz/,
          'a language without data');
 
     my $dir = File::Temp->newdir;
@@ -142,6 +142,17 @@ sub best {
          'a vlm-pdf that was built without it');
 
     like(server('ocr-none', on("$dir/vlm-pdf", ''))->check_conf, qr/test is successful/, 'which is enough without OCR');
+}
+
+# ---- without OCR -----------------------------------------------------------------------------
+
+{
+    my $s = server('ocr-start', on($helper, 'ocr=eng+xyz'));
+
+    $s->start->ready;
+    is($s->chat('c', 'Where is the cup?')->{code}, 200, 'without its data the model answers');
+    is(add($s, 'a', 'latin.pdf', file('latin'))->{state}, 'ready', 'and a document with text is read');
+    ok($s->stop, 'the server ends');
 }
 
 # ---- the PDF service waits for OCR -----------------------------------------------------------
