@@ -2268,20 +2268,21 @@ duplicate value "jobs=2" in documents
 
 
 
-=== TEST 129: documents need the program that reads them
+=== TEST 129: documents without the program that reads them are a warning
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
     vlm_engine demo {
         model $TEST_NGINX_MODEL;
         store logs/vlm;
-        documents on helper=/nowhere/vlm-pdf;
+        documents on helper=/nowhere/vlm-pdf sandbox=seccomp;
     }
 --- config
     location /api/ { vlm_pass demo; }
---- must_die
---- error_log
-vlm_engine "demo": "/nowhere/vlm-pdf" cannot be run, which reads the documents: "make documents" builds it, helper=path says where it is
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{\[warn\] .*vlm_engine "demo": "/nowhere/vlm-pdf" cannot be run, which reads the documents: "make documents" builds it, helper=path says where it is}]
 
 
 

@@ -202,6 +202,17 @@ load_instead(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
         if (load_model(v, c, err) == 0) {
             return 0;
         }
+
+        /* The checkpoint itself is left if the new file is damaged, too. */
+
+        if (v->packed.failed) {
+            vlm_weights_without(v, err);
+            close_device(v);
+
+            if (load_model(v, c, err) == 0) {
+                return 0;
+            }
+        }
     }
 
     if (v->device == NULL || v->plan.device == 0 || err->code != VLM_EMEMORY

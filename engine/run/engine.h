@@ -100,6 +100,7 @@ int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vl
 void vlm_weights_tell(vlm_t *v, const vlm_checkpoint_t *c);
 void vlm_weights_loaded(vlm_t *v);     /* closes files that are not needed any more */
 void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err says why the next open() writes it */
+void vlm_weights_without(vlm_t *v, vlm_err_t *err);        /* or why the next has no cache file */
 int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */
 
 /* Commits planned memory in the background, beside the first answers.  See fill.c. */

@@ -221,6 +221,16 @@ vlm_weights_remake(vlm_t *v, vlm_err_t *err)
 
 
 void
+vlm_weights_without(vlm_t *v, vlm_err_t *err)
+{
+    not_written(v, err->text);
+    memset(err, 0, sizeof(*err));
+    v->conf.cache = NULL;
+    v->packed.failed = 0;
+}
+
+
+void
 vlm_weights_loaded(vlm_t *v)
 {
     if (!v->packed.stays) {
