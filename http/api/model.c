@@ -168,8 +168,9 @@ ngx_http_vlm_model_engine(ngx_http_request_t *r, ngx_str_t *name)
             return eng;
         }
 
-        if (adapted == NULL
-            && ngx_http_vlm_model_adapted(eng, name, copy) == NGX_OK)
+        if (ngx_http_vlm_model_adapted(eng, name, copy) == NGX_OK
+            && (adapted == NULL
+                || ngx_http_vlm_adapter_left_out(adapted, copy)))
         {
             adapted = eng;
         }

@@ -247,7 +247,7 @@ ngx_http_vlm_status_adapters(ngx_http_vlm_status_t *st)
     for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
         a = &st->shm.adapters[i];
 
-        if (a->name[0]) {
+        if (a->name[0] && (a->reason[0] == '\0' || a->requests)) {
             vlm_metrics_value(&st->m, a->name, a->requests);
         }
     }
