@@ -105,7 +105,7 @@ add_document(vlm_store_t *st, const char *session, int number)
 
     must(vlm_document_add(st, vlm_store_string(session), &up, &doc, &err), &err);
     must(vlm_document_take(st, &doc, &err), &err);
-    must(vlm_document_done(st, &doc, vlm_store_string("x"), pages, EACH, &err), &err);
+    must(vlm_document_done(st, &doc, vlm_store_string("x"), pages, EACH, NULL, &err), &err);
 
     for (i = 0; i < EACH; i++) {
         free(terms[i].terms);
@@ -145,7 +145,7 @@ evict(vlm_store_t *st, const char *dir, int n_documents)
         must(vlm_store_session_ensure(st, vlm_store_string(session), &err), &err);
         must(vlm_document_add(st, vlm_store_string(session), &up, &doc, &err), &err);
         must(vlm_document_take(st, &doc, &err), &err);
-        must(vlm_document_done(st, &doc, vlm_store_string("x"), NULL, 0, &err), &err);
+        must(vlm_document_done(st, &doc, vlm_store_string("x"), NULL, 0, NULL, &err), &err);
     }
 
     (void) snprintf(path, sizeof(path), "%s/vlm.db", dir);

@@ -20,7 +20,7 @@ typedef struct {
     uint32_t  pages;                       /* to read at most */
     uint32_t  characters;                  /* of text at most, over all pages */
     uint64_t  memory;                      /* bytes of address space */
-    uint32_t  seconds;                     /* by the clock, and of processor time */
+    uint32_t  seconds;                     /* of processor time */
     uint32_t  picture;                     /* the page to draw instead of reading text; 0: none */
     uint32_t  pixels;                      /* of that picture at most */
     const char  *languages;                /* of OCR, "eng" or "deu+eng"; NULL: no OCR */

@@ -12,18 +12,28 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 
+#define LOOK  100                          /* milliseconds between two looks at the time */
+
 pdf_hint_t  *pdf_hint;
 
 
-/* The child's pipe until the deadline. */
+/*
+ * The child's pipe.  Its time is of the processor, and the kernel ends it at that limit.  By the
+ * clock it has as much time again for as long as it works: on a busy machine it gets a share of a
+ * processor, and one that waits for what will not come gets nothing.
+ */
 typedef struct {
     int       fd;
-    uint64_t  deadline;                    /* microseconds */
+    pid_t     child;
+    uint64_t  span;                        /* microseconds */
+    uint64_t  deadline;
+    uint64_t  worked;                      /* of the processor, until the last deadline */
 } source_t;
 
 typedef enum {
@@ -36,29 +46,63 @@ typedef enum {
 } outcome_t;
 
 
+/* The child's processor time in microseconds; that of a child that is gone stands still. */
+static uint64_t
+worked(pid_t child)
+{
+    clockid_t        clock;
+    struct timespec  t;
+
+    if (clock_getcpuclockid(child, &clock) || clock_gettime(clock, &t)) {
+        return 0;
+    }
+
+    return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
+}
+
+
+/* Is the time over?  A child that has worked since the last deadline has another. */
+static int
+is_late(source_t *s)
+{
+    const uint64_t  now = vlm_now_us(), total = now < s->deadline ? 0 : worked(s->child);
+
+    if (total > s->worked && total - s->worked >= s->span / VLM_PDF_SHARE) {
+        s->worked = total;
+        s->deadline = now + s->span;
+    }
+
+    return now >= s->deadline;
+}
+
+
 static outcome_t
-read_all(const source_t *s, void *data, size_t bytes)
+read_all(source_t *s, void *data, size_t bytes)
 {
     char           *p = data;
     ssize_t         n;
-    uint64_t        now;
     struct pollfd   fds[2] = { { .fd = s->fd, .events = POLLIN }, { .fd = 1 } };
 
     while (bytes > 0) {
-        now = vlm_now_us();
-        n = now < s->deadline ? poll(fds, 2, (int) ((s->deadline - now) / 1000 + 1)) : 0;
-
-        if (n == 0) {
+        if (is_late(s)) {
             return LATE;
         }
+
+        n = poll(fds, 2, LOOK);
 
         if (n > 0 && fds[1].revents) {
             return LEFT;
         }
 
-        n = n > 0 ? read(s->fd, p, bytes) : -1;
+        if (n > 0) {
+            n = read(s->fd, p, bytes);
 
-        if (n == 0 || (n < 0 && errno != EINTR)) {
+            if (n == 0) {
+                return ENDED;
+            }
+        }
+
+        if (n < 0 && errno != EINTR) {
             return ENDED;
         }
 
@@ -103,7 +147,7 @@ write_denied(void)
 
 /* One frame; its body lies in *room bytes, which grow up to VLM_FRAME_MAX. */
 static outcome_t
-pass_frame(const source_t *s, char **body, uint32_t *room)
+pass_frame(source_t *s, char **body, uint32_t *room)
 {
     char       *more;
     uint32_t    kind, bytes;
@@ -150,7 +194,7 @@ pass_frame(const source_t *s, char **body, uint32_t *room)
 
 
 static outcome_t
-pass_on(const source_t *s)
+pass_on(source_t *s)
 {
     char       *body;
     uint32_t    room;
@@ -176,7 +220,7 @@ pass_on(const source_t *s)
  * that lives on is killed at the deadline, or when the server leaves.
  */
 static outcome_t
-wait_for(const source_t *s, pid_t child, outcome_t outcome, int *status, struct rusage *used)
+wait_for(source_t *s, pid_t child, outcome_t outcome, int *status, struct rusage *used)
 {
     struct pollfd  server = { .fd = 1 };
 
@@ -187,7 +231,7 @@ wait_for(const source_t *s, pid_t child, outcome_t outcome, int *status, struct 
 
         if (poll(&server, 1, 10) > 0) {
             outcome = LEFT;
-        } else if (vlm_now_us() >= s->deadline) {
+        } else if (is_late(s)) {
             outcome = LATE;
         }
     }
@@ -251,7 +295,7 @@ say_reason(char *text, size_t bytes, const pdf_job_t *job, outcome_t outcome, in
         snprintf(text, bytes, VLM_PDF_FORBIDDEN ", %s", name);
 
     } else if (pdf_hint->no_memory) {
-        snprintf(text, bytes, "reading needed more than %llu MB of memory",
+        snprintf(text, bytes, VLM_PDF_LARGE " %llu MB of memory",
                  (unsigned long long) (job->memory >> 20));
 
     } else if (WIFSIGNALED(status)) {
@@ -288,10 +332,11 @@ pdf_watch(const pdf_job_t *job, pid_t child, int fd)
 {
     int            status;
     outcome_t      outcome;
-    source_t       s = { .fd = fd, .deadline = vlm_now_us() + job->seconds * 1000000ull };
+    source_t       s = { .fd = fd, .child = child, .span = job->seconds * 1000000ull };
     struct rusage  used = { 0 };
 
     status = 0;
+    s.deadline = vlm_now_us() + s.span;
     outcome = wait_for(&s, child, pass_on(&s), &status, &used);
 
     if (outcome != LAST && outcome != LEFT) {

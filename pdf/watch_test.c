@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -84,20 +85,40 @@ be_ended(int out)
 }
 
 
+static void
+work(long us)
+{
+    struct rusage  used;
+
+    do {
+        getrusage(RUSAGE_SELF, &used);
+    } while (1000000 * (used.ru_utime.tv_sec + used.ru_stime.tv_sec)
+             + used.ru_utime.tv_usec + used.ru_stime.tv_usec < us);
+}
+
+
 /* The kernel's end at the limit of processor time, which pdf_walls() sets. */
 static void
 work_and_be_killed(int out)
 {
-    struct rusage  used;
-
     info(out);
-
-    do {
-        getrusage(RUSAGE_SELF, &used);
-    } while (used.ru_utime.tv_sec + used.ru_stime.tv_sec == 0
-             && used.ru_utime.tv_usec + used.ru_stime.tv_usec < 700000);
-
+    work(700000);
     raise(SIGKILL);
+}
+
+
+/* As on a machine whose processors others have: half a second of work in more than one. */
+static void
+work_slowly(int out)
+{
+    long  us;
+
+    for (us = 20000; us <= 500000; us += 20000) {
+        work(us);
+        poll(NULL, 0, 40);
+    }
+
+    (void) pdf_write_frame(out, VLM_FRAME_ERROR, "a password is needed", 20);
 }
 
 
@@ -251,6 +272,16 @@ children_that_hang_are_ended(void **state)
 }
 
 
+/* By the clock they take longer than their second, of which they have used a part. */
+static void
+children_that_wait_for_a_processor_have_their_time(void **state)
+{
+    (void) state;
+
+    says(work_slowly, 0, "a password is needed");
+}
+
+
 static void
 a_death_has_its_reason(void **state)
 {
@@ -314,6 +345,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(children_that_hang_are_ended),
+        cmocka_unit_test(children_that_wait_for_a_processor_have_their_time),
         cmocka_unit_test(a_death_has_its_reason),
         cmocka_unit_test(a_kill_is_told_from_a_limit),
         cmocka_unit_test(files_that_were_denied_come_before_the_last_frame),

@@ -39,8 +39,12 @@
 /* An ERROR's sentence begins so if OCR, not the file, is the reason: without OCR it may be read. */
 #define VLM_PDF_OCR_ERROR  "OCR: "
 
-/* An ERROR's sentence begins so if the reading took all of its time. */
+/* An ERROR's sentence begins so if the reading took all of its time, or of its memory. */
 #define VLM_PDF_LATE     "reading took longer than"
+#define VLM_PDF_LARGE    "reading needed more than"
+
+/* The share of a processor that a busy machine leaves to vlm-pdf at least; with less it is late. */
+#define VLM_PDF_SHARE    10
 
 /* An ERROR's sentence begins so, after OCR's if that was at work, if the child did what no honest
    file makes it do. */

@@ -279,7 +279,7 @@ vlm_reader_run(const vlm_reader_t *reader, vlm_err_t *err)
     }
 
     p.fd = fds[0];
-    p.deadline = vlm_now_us() + seconds_of(reader) * 1000000ull + GRACE;
+    p.deadline = vlm_now_us() + seconds_of(reader) * (VLM_PDF_SHARE + 1) * 1000000ull + GRACE;
     body = NULL;
     rc = read_frames(&p, &body, err);
     free(body);

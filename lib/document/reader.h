@@ -3,8 +3,9 @@
  *
  * The call blocks for as long as the reading takes, so a thread makes it.  nginx's workers wait for
  * any child that ends and log one that was killed, so vlm-pdf ends by itself within its time, with
- * a status of 0 or 1, and this code waits for the end of the pipe, not for the process.  Only a
- * vlm-pdf that is still there a second after its time is killed.
+ * a status of 0 or 1, and this code waits for the end of the pipe, not for the process.  Its time
+ * is the processor's: by the clock it takes VLM_PDF_SHARE times as much at most.  Only a vlm-pdf
+ * that is still there then is killed.
  */
 
 #ifndef VLM_DOCUMENT_READER_H
@@ -21,7 +22,7 @@ typedef struct {
     uint32_t     pages;                    /* to read at most */
     uint32_t     characters;               /* of text at most */
     uint64_t     memory;                   /* bytes of the reading process, at least 64 MiB */
-    uint32_t     seconds;                  /* at most */
+    uint32_t     seconds;                  /* of processor time, at most */
     uint32_t     picture;                  /* the page to draw in place of reading text; 0: none */
     uint32_t     pixels;                   /* of that picture at most */
     const char  *languages;                /* of OCR for pages without text; NULL: no OCR */

@@ -111,6 +111,26 @@ again(reading_t *r, err_t *err)
 }
 
 
+/* The pages that were read before a limit of time or memory are kept, and the reason says so. */
+static int
+is_partial(reading_t *r)
+{
+    char  text[VLM_FRAME_ERROR_TEXT];
+
+    if (r->rc == 0 || r->read.n == 0
+        || !(begins(&r->err, VLM_PDF_LATE) || begins(&r->err, VLM_PDF_LARGE)))
+    {
+        return 0;
+    }
+
+    (void) snprintf(text, sizeof(text), "%.100s: %zu of %u pages were read", r->err.text,
+                    r->read.n, r->read.pages);
+    (void) snprintf(r->err.text, sizeof(r->err.text), "%s", text);
+
+    return 1;
+}
+
+
 static int
 keep(reading_t *r, err_t *err)
 {
@@ -118,11 +138,11 @@ keep(reading_t *r, err_t *err)
         return again(r, err);
     }
 
-    if (r->rc == 0) {
+    if (r->rc == 0 || is_partial(r)) {
         r->pages = r->read.n;
 
         return vlm_document_done(r->store, &r->doc, vlm_store_string(r->read.title), r->read.page,
-                                 r->read.n, err);
+                                 r->read.n, r->rc == 0 ? NULL : r->err.text, err);
     }
 
     if (r->err.code == VLM_ECANCELLED) {

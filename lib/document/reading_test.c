@@ -45,6 +45,18 @@ helper(int argc, char **argv)
     for (page = 1; page <= 2; page++) {
         say_page(page);
 
+        if (strcmp(part, "late after one") == 0) {
+            return complain(VLM_PDF_LATE " 600 s of processor time");
+        }
+
+        if (strcmp(part, "large after one") == 0) {
+            return complain(VLM_PDF_LARGE " 512 MB of memory");
+        }
+
+        if (strcmp(part, "dead after one") == 0) {
+            return complain(VLM_PDF_DIED " (signal 11)");
+        }
+
         if (strcmp(part, "wait") == 0) {
             return poll(&(struct pollfd) { .fd = 1 }, 1, -1) != 1;
         }
@@ -149,6 +161,42 @@ a_file_that_took_all_its_time_rests(void **state)
 
 
 static void
+pages_that_were_read_before_a_limit_are_kept(void **state)
+{
+    size_t         i;
+    doc_t          doc;
+    vlm_reading_t  r = reading_of(*state);
+
+    static const struct { const char *part, *error; } cases[] = {
+        { "late after one",
+          "reading took longer than 600 s of processor time: 1 of 2 pages were read" },
+        { "large after one",
+          "reading needed more than 512 MB of memory: 1 of 2 pages were read" }
+    };
+
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(add(*state, "s", cases[i].part, "a.pdf", 0, &doc, NULL), OK);
+        read_next(&r, &doc);
+
+        assert_int_equal(doc.state, VLM_DOCUMENT_READY);
+        assert_string_equal(doc.error, cases[i].error);
+        assert_string_equal(r.err.text, cases[i].error);
+        assert_int_equal(doc.pages, 2);
+        assert_int_equal(doc.to_read, 2);
+        assert_int_equal(doc.read, 1);
+        assert_int_equal(r.pages, 1);
+        assert_int_equal(r.failed, 0);
+    }
+
+    /* what the reader said of a file that ends it is not trusted */
+
+    assert_int_equal(add(*state, "s", "dead after one", "a.pdf", 0, &doc, NULL), OK);
+    read_next(&r, &doc);
+    assert_int_equal(doc.state, VLM_DOCUMENT_FAILED);
+}
+
+
+static void
 a_document_whose_reader_was_killed_waits_for_three_attempts(void **state)
 {
     int            attempt;
@@ -247,6 +295,7 @@ main(int argc, char **argv)
         TEST(a_document_has_its_pages),
         TEST(a_document_fails_with_the_readers_sentence),
         TEST(a_file_that_took_all_its_time_rests),
+        TEST(pages_that_were_read_before_a_limit_are_kept),
         TEST(a_document_whose_reader_was_killed_waits_for_three_attempts),
         TEST(without_ocrs_language_a_document_is_read_without_ocr),
         TEST(a_document_waits_again_if_its_reading_is_stopped),

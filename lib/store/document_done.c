@@ -40,7 +40,7 @@ typedef struct {
     uint32_t                      ocr;
     uint32_t                      hidden;
     uint32_t                      n_damaged;   /* pages */
-    char                          damaged[VLM_FRAME_ERROR_TEXT];   /* names them; "": none */
+    char                          error[VLM_FRAME_ERROR_TEXT];     /* names them; "": none */
 } content_t;
 
 
@@ -107,21 +107,25 @@ add_page(content_t *c, const page_t *page, uint32_t last)
 }
 
 
-/* "page 3 is damaged", "pages 3, 4 and 5 are damaged", or the first of them and how many more */
+/*
+ * Why pages are missing, if they are; "page 3 is damaged", "pages 3, 4 and 5 are damaged", or the
+ * first of them and how many more
+ */
 
 static void
-name_damaged(content_t *c, const page_t *pages, size_t n)
+say_what_is_wrong(content_t *c, const page_t *pages, size_t n, const char *why)
 {
     size_t    i, at;
     uint32_t  k, named;
 
     named = c->n_damaged > DAMAGED ? DAMAGED : c->n_damaged;
-    at = 0;
+    at = why == NULL ? 0 : (size_t) snprintf(c->error, sizeof(c->error), "%.200s%s", why,
+                                             named > 0 ? "; " : "");
 
     for (i = 0, k = 0; i < n && k < named; i++) {
 
         if (pages[i].flags == VLM_PDF_DAMAGED) {
-            at += (size_t) snprintf(c->damaged + at, sizeof(c->damaged) - at, "%s%u",
+            at += (size_t) snprintf(c->error + at, sizeof(c->error) - at, "%s%u",
                                     k == 0 ? named == 1 ? "page " : "pages "
                                            : k + 1 == c->n_damaged ? " and " : ", ",
                                     pages[i].number);
@@ -130,19 +134,19 @@ name_damaged(content_t *c, const page_t *pages, size_t n)
     }
 
     if (c->n_damaged > named) {
-        at += (size_t) snprintf(c->damaged + at, sizeof(c->damaged) - at, " and %u more",
+        at += (size_t) snprintf(c->error + at, sizeof(c->error) - at, " and %u more",
                                 c->n_damaged - named);
     }
 
     if (named > 0) {
-        (void) snprintf(c->damaged + at, sizeof(c->damaged) - at, " %s damaged",
+        (void) snprintf(c->error + at, sizeof(c->error) - at, " %s damaged",
                         named == 1 ? "is" : "are");
     }
 }
 
 
 static int
-make_content(content_t *c, const page_t *pages, size_t n, err_t *err)
+make_content(content_t *c, const page_t *pages, size_t n, const char *why, err_t *err)
 {
     size_t  i, k, n_chunks, n_terms;
 
@@ -170,7 +174,7 @@ make_content(content_t *c, const page_t *pages, size_t n, err_t *err)
         }
     }
 
-    name_damaged(c, pages, n);
+    say_what_is_wrong(c, pages, n, why);
 
     c->rows += n_chunks * sizeof(*c->chunks) + n_terms * sizeof(*c->terms);
 
@@ -218,7 +222,7 @@ write_ready(store_t *st, const doc_t *doc, text_t title, const content_t *c, uin
     vlm_db_int(st->db, done, 8, (int64_t) c->rows);
     vlm_db_int(st->db, done, 9, last);
     vlm_db_int(st->db, done, 10, c->ocr);
-    vlm_db_text(st->db, done, 11, vlm_store_string(c->damaged));
+    vlm_db_text(st->db, done, 11, vlm_store_string(c->error));
 
     rc = vlm_db_run(st->db, done, err);
 
@@ -271,7 +275,7 @@ write_all(store_t *st, const doc_t *doc, text_t title, const content_t *c, const
 
 int
 vlm_document_done(store_t *st, const doc_t *doc, text_t title, const page_t *pages, size_t n,
-    err_t *err)
+    const char *why, err_t *err)
 {
     int        rc;
     char       text[VLM_FRAME_ERROR_TEXT];
@@ -281,7 +285,7 @@ vlm_document_done(store_t *st, const doc_t *doc, text_t title, const page_t *pag
         title = vlm_store_string("");
     }
 
-    rc = make_content(&c, pages, n, err);
+    rc = make_content(&c, pages, n, why, err);
 
     if (rc == OK && c.n_chunks > VLM_DOCUMENT_CHUNKS) {
         (void) snprintf(text, sizeof(text), "has %zu chunks of text, at most %d are possible",

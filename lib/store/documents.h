@@ -44,7 +44,7 @@ typedef struct {
     char                          id[37];      /* uuid4 */
     char                          name[VLM_STORE_NAME + 1];    /* of a session, UTF-8; "": none */
     char                          title[VLM_FRAME_TITLE + 1];
-    char                          error[VLM_FRAME_ERROR_TEXT + 1]; /* why FAILED; damaged pages */
+    char                          error[VLM_FRAME_ERROR_TEXT + 1]; /* why FAILED; pages that lack */
     vlm_document_state_t          state;
     uint64_t                      salt;
     uint64_t                      bytes;       /* of the file */
@@ -208,8 +208,9 @@ int vlm_document_take(vlm_store_t *st, vlm_document_t *doc, vlm_store_err_t *err
  *   ..._again()     waits again, or has FAILED with a sentence after VLM_DOCUMENT_ATTEMPTS
  *   ..._fail()      FAILED with a sentence; for so many seconds an upload of the same bytes does
  *                   not have it read again
- *   ..._done()      READY with its title and all its pages, from 1 without a gap, in one commit;
- *                   FAILED if it has more than VLM_DOCUMENT_CHUNKS chunks
+ *   ..._done()      READY with its title and its pages, from 1 without a gap, in one commit, and
+ *                   with the reason that there are no more, or NULL; FAILED if it has more than
+ *                   VLM_DOCUMENT_CHUNKS chunks
  */
 
 int vlm_document_progress(vlm_store_t *st, const vlm_document_t *doc, uint32_t pages,
@@ -220,7 +221,7 @@ int vlm_document_again(vlm_store_t *st, const vlm_document_t *doc, const char *s
 int vlm_document_fail(vlm_store_t *st, const vlm_document_t *doc, const char *sentence,
     uint32_t rest_s, vlm_store_err_t *err);
 int vlm_document_done(vlm_store_t *st, const vlm_document_t *doc, vlm_store_text_t title,
-    const vlm_document_page_t *pages, size_t n, vlm_store_err_t *err);
+    const vlm_document_page_t *pages, size_t n, const char *why, vlm_store_err_t *err);
 
 
 /* content; ECORRUPT if the disk has changed it */

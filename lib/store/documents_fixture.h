@@ -95,7 +95,7 @@ done(vlm_store_t *st, const doc_t *doc, uint32_t n, size_t n_chunks, vlm_store_e
         make_page(&pages[i], i + 1, n_chunks);
     }
 
-    rc = vlm_document_done(st, doc, vlm_store_string("Title"), pages, n, err);
+    rc = vlm_document_done(st, doc, vlm_store_string("Title"), pages, n, NULL, err);
 
     for (i = 0; i < n; i++) {
         free_page(&pages[i]);

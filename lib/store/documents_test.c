@@ -490,12 +490,12 @@ what_a_reader_gives_is_checked_before_it_is_kept(void **state)
         default: page.flags = 8;
         }
 
-        assert_int_equal(vlm_document_done(st, &taken, S(""), &page, 1, &err),
+        assert_int_equal(vlm_document_done(st, &taken, S(""), &page, 1, NULL, &err),
                          VLM_STORE_EINPUT);
         free_page(&page);
     }
 
-    assert_int_equal(vlm_document_done(st, &taken, S(""), NULL, 0, &err), OK);
+    assert_int_equal(vlm_document_done(st, &taken, S(""), NULL, 0, NULL, &err), OK);
     assert_int_equal(vlm_document_get(st, NULL, S(doc.id), &doc, &err), OK);
     assert_int_equal(doc.state, VLM_DOCUMENT_READY);
 }
@@ -536,10 +536,12 @@ damaged_pages_are_named_and_keep_their_numbers(void **state)
         /* a gap is refused */
 
         pages[1].number = 3;
-        assert_int_equal(vlm_document_done(st, &taken, S(""), pages, 2, &err), VLM_STORE_EINPUT);
+        assert_int_equal(vlm_document_done(st, &taken, S(""), pages, 2, NULL, &err),
+                         VLM_STORE_EINPUT);
         pages[1].number = 2;
 
-        assert_int_equal(vlm_document_done(st, &taken, S(""), pages, cases[n].pages, &err), OK);
+        assert_int_equal(vlm_document_done(st, &taken, S(""), pages, cases[n].pages, NULL, &err),
+                         OK);
         assert_int_equal(vlm_document_get(st, NULL, S(doc.id), &doc, &err), OK);
         assert_int_equal(doc.state, VLM_DOCUMENT_READY);
         assert_int_equal(doc.read, cases[n].pages);

@@ -245,7 +245,7 @@ ngx_http_vlm_upload_answer(ngx_http_vlm_upload_wait_t *p)
 }
 
 
-/* ms that a document may wait for its reader, and be read */
+/* ms that a document may wait for its reader, and be read on a busy machine */
 
 static ngx_msec_t
 ngx_http_vlm_upload_most(ngx_http_vlm_engine_t *eng)
@@ -255,8 +255,9 @@ ngx_http_vlm_upload_most(ngx_http_vlm_engine_t *eng)
     conf = &eng->conf.documents;
 
     return eng->conf.queue_timeout
-           + 1000 * ((ngx_msec_t) conf->seconds
-                     + (conf->languages ? conf->ocr_seconds : 0));
+           + 1000 * VLM_PDF_SHARE
+             * ((ngx_msec_t) conf->seconds
+                + (conf->languages ? conf->ocr_seconds : 0));
 }
 
 
