@@ -160,11 +160,13 @@ $(O)/schema-set: t/tools/schema_set.c $(E)/libvlm.a $(O)/built-with
 # OCR is optional: its library is built where Tesseract's development package is.
 OCR           := $(shell pkg-config --exists tesseract 2>/dev/null && echo tesseract)
 
-PDF_PKGS       = poppler-glib fontconfig libpng libseccomp
+PDF_PKGS       = poppler-glib poppler-cpp fontconfig libpng libseccomp libutf8proc
 PDF_SRCS       = $(filter-out %_test.c pdf/ocr.c,$(wildcard pdf/*.c)) lib/document/frame.c lib/base/utf8.c lib/base/err.c \
                  $(if $(SAN),t/tools/pdf_asan.c)
 PDF_CC         = $(CC) -std=gnu11 -Wall -Wextra $(WERROR) $(OPT) $(SAN) -Ipdf -Ilib \
                  $(shell pkg-config --cflags $(PDF_PKGS))
+PDF_CXX        = $(CXX) -std=c++17 -Wall -Wextra $(WERROR) $(OPT) $(SAN) -Ipdf -Ilib \
+                 $(shell pkg-config --cflags poppler-cpp)
 PDF_LIBS       = $(LDFLAGS) $(shell pkg-config --libs $(PDF_PKGS)) -lm
 
 documents: $(O)/vlm-pdf $(if $(OCR),$(O)/vlm-pdf-ocr.so)
@@ -175,23 +177,27 @@ $(O)/pdf/built-with: FORCE | deps-documents
 	@mkdir -p $(@D)
 	@echo '$(PDF_CC)' "$$($(CC) --version | head -n 1)" "$$(pkg-config --modversion $(PDF_PKGS) $(OCR))" >$@.$$$$; $(KEEP)
 
-$(O)/vlm-pdf: $(PDF_SRCS) $(PDF_DEPS)
+# poppler's words come by its interface for C++, which this one file speaks.
+$(O)/pdf/words.o: pdf/words.cpp $(PDF_DEPS)
+	$(PDF_CXX) -c -o $@ $<
+
+$(O)/vlm-pdf: $(PDF_SRCS) $(O)/pdf/words.o $(PDF_DEPS)
 	@mkdir -p $(@D)
-	$(PDF_CC) -o $@ $(PDF_SRCS) $(PDF_LIBS)
+	$(PDF_CC) -o $@ $(PDF_SRCS) $(O)/pdf/words.o $(PDF_LIBS) -lstdc++
 
 $(O)/vlm-pdf-ocr.so: pdf/ocr.c $(PDF_DEPS)
 	@mkdir -p $(@D)
 	$(PDF_CC) $(shell pkg-config --cflags tesseract) -shared -fPIC -o $@ $< $(LDFLAGS) \
 	    -Wl,--as-needed $(shell pkg-config --libs tesseract)
 
-PDF_TESTED     = pdf/io.c pdf/order.c pdf/walls.c pdf/watch.c $(filter lib/% t/%,$(PDF_SRCS))
+PDF_TESTED     = pdf/io.c pdf/lines.c pdf/order.c pdf/text.c pdf/walls.c pdf/watch.c $(filter lib/% t/%,$(PDF_SRCS))
 
 $(O)/pdf/%_test: pdf/%_test.c $(PDF_TESTED) $(PDF_DEPS)
 	$(PDF_CC) -o $@ $< $(PDF_TESTED) $(PDF_LIBS) -lcmocka
 
 # vlm-pdf that makes forbidden calls
-$(O)/pdf/attack: t/tools/pdf_attack.c $(PDF_SRCS) $(PDF_DEPS)
-	$(PDF_CC) -o $@ $< $(PDF_SRCS) $(PDF_LIBS)
+$(O)/pdf/attack: t/tools/pdf_attack.c $(PDF_SRCS) $(O)/pdf/words.o $(PDF_DEPS)
+	$(PDF_CC) -o $@ $< $(PDF_SRCS) $(O)/pdf/words.o $(PDF_LIBS) -lstdc++
 
 
 # ---- run ----------------------------------------------------------------------------------------

@@ -3,16 +3,21 @@
 #include "pdf.h"
 
 #include <cairo.h>
+#include <errno.h>
 #include <fontconfig/fontconfig.h>
 #include <math.h>
 #include <poppler.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "order.h"
+#include "lines.h"
 #include "picture.h"
 #include "scan.h"
 #include "text.h"
+#include "words.h"
 
 #define SEEN_DPI   50.0                    /* of the picture in which words are looked for */
 #define SEEN       8                       /* levels, of 255, that differ in a box with something
@@ -28,223 +33,32 @@ write_error(int out, const char *sentence)
     size_t  bytes;
 
     g_strlcpy(text, sentence, sizeof(text));
-    bytes = pdf_text_clean(text, strlen(text), 0);
+    bytes = pdf_text_clean(text, strlen(text));
 
     return pdf_write_frame(out, VLM_FRAME_ERROR, text, bytes);
 }
 
 
-/* ---- pieces -------------------------------------------------------------------------------- */
-
+/* A file, opened by both interfaces of poppler, and what is read of it. */
 typedef struct {
-    const char              *text;         /* without spaces at its ends */
-    size_t                   bytes;
-    const PopplerRectangle  *boxes;        /* of its characters */
-    size_t                   row;
-} source_t;
-
-typedef struct {
-    GArray  *pieces;                       /* pdf_piece_t */
-    GArray  *sources;                      /* source_t, as many */
-    size_t   row;
-} pieces_t;
+    const pdf_job_t  *job;
+    PopplerDocument  *document;
+    pdf_words_t      *words;
+    pdf_scan_t       *scan;
+    uint32_t          left;                /* characters to read */
+    int               out;                 /* the pipe of frames */
+} file_t;
 
 
-/* A gap as wide as a character is high separates two columns, or two cells of a table. */
+/* ---- words that nobody sees ----------------------------------------------------------------- */
+
+
+/* Do the pixels of a box differ by no more than antialiasing of nothing?  x1 and y1 are outside. */
 static int
-is_apart(const PopplerRectangle *a, const PopplerRectangle *b)
+is_even(cairo_surface_t *surface, int x0, int y0, int x1, int y1)
 {
-    const double  height = MAX(fabs(a->y2 - a->y1), fabs(b->y2 - b->y1));
-
-    return MIN(b->x1, b->x2) - MAX(a->x1, a->x2) > height
-           || MIN(a->x1, a->x2) - MAX(b->x1, b->x2) > height;
-}
-
-
-static void
-add_character(pieces_t *all, const char *p, const char *next, const PopplerRectangle *box,
-    int begins)
-{
-    pdf_piece_t  *piece;
-    source_t     *source;
-
-    if (begins) {
-        g_array_set_size(all->pieces, all->pieces->len + 1);
-        g_array_set_size(all->sources, all->sources->len + 1);
-    }
-
-    piece = &g_array_index(all->pieces, pdf_piece_t, all->pieces->len - 1);
-    source = &g_array_index(all->sources, source_t, all->sources->len - 1);
-
-    if (begins) {
-        *piece = (pdf_piece_t) { (float) MIN(box->x1, box->x2), (float) MAX(box->x1, box->x2), 0 };
-        *source = (source_t) { .text = p, .boxes = box, .row = all->row };
-    }
-
-    piece->x0 = MIN(piece->x0, (float) MIN(box->x1, box->x2));
-    piece->x1 = MAX(piece->x1, (float) MAX(box->x1, box->x2));
-    piece->characters++;
-    source->bytes = (size_t) (next - source->text);
-}
-
-
-/* Cuts poppler's text into pieces: at the ends of rows and at gaps. */
-static void
-find_pieces(pieces_t *all, const char *text, size_t bytes, const PopplerRectangle *boxes,
-    guint n_boxes)
-{
-    guint                    i;
-    gunichar                 c;
-    const char              *p, *next;
-    const PopplerRectangle  *last;
-
-    last = NULL;
-
-    for (p = text, i = 0; p < text + bytes && i < n_boxes; p = next, i++) {
-        next = g_utf8_next_char(p);
-        c = g_utf8_get_char(p);
-
-        if (c == '\n') {
-            all->row++;
-            last = NULL;
-
-        } else if (!g_unichar_isspace(c)) {
-            add_character(all, p, next, &boxes[i], last == NULL || is_apart(last, &boxes[i]));
-            last = &boxes[i];
-        }
-    }
-}
-
-
-/* Appends the pieces in the order of reading: a row's are separated by a tab. */
-static void
-append_pieces(pdf_text_t *t, const pieces_t *all, uint32_t *left)
-{
-    size_t     i, *order;
-    source_t  *source, *last;
-
-    order = g_new(size_t, 2 * (size_t) all->pieces->len);
-    pdf_order((const pdf_piece_t *) (const void *) all->pieces->data, all->pieces->len,
-              (float) t->width, order, order + all->pieces->len);
-
-    for (i = 0, last = NULL; i < all->sources->len; i++, last = source) {
-        source = &g_array_index(all->sources, source_t, order[i]);
-
-        if (last != NULL) {
-            pdf_text_separate(t, last->row == source->row ? '\t' : '\n', left);
-        }
-
-        pdf_text_append(t, source->text, source->bytes, source->boxes, 1, left);
-    }
-
-    g_free(order);
-}
-
-
-/* The page's own text. */
-static void
-append_page(pdf_text_t *t, PopplerPage *page, uint32_t *left)
-{
-    char              *text;
-    guint              n_boxes;
-    pieces_t           all = { 0 };
-    PopplerRectangle  *boxes;
-
-    text = poppler_page_get_text(page);
-    boxes = NULL;
-    n_boxes = 0;
-
-    if (text != NULL && poppler_page_get_text_layout(page, &boxes, &n_boxes)) {
-        all.pieces = g_array_new(FALSE, FALSE, sizeof(pdf_piece_t));
-        all.sources = g_array_new(FALSE, FALSE, sizeof(source_t));
-
-        find_pieces(&all, text, pdf_text_clean(text, strnlen(text, VLM_PDF_TEXT / 2), 1), boxes,
-                    n_boxes);
-        append_pieces(t, &all, left);
-
-        g_array_free(all.pieces, TRUE);
-        g_array_free(all.sources, TRUE);
-    }
-
-    g_free(boxes);
-    g_free(text);
-}
-
-
-/* ---- fields -------------------------------------------------------------------------------- */
-
-/* The value that was filled in; NULL: none, or none that is text. */
-static char *
-field_value(PopplerFormField *field)
-{
-    switch (poppler_form_field_get_field_type(field)) {
-    case POPPLER_FORM_FIELD_TEXT:
-        return poppler_form_field_text_is_password(field) ? NULL
-                                                          : poppler_form_field_text_get_text(field);
-    case POPPLER_FORM_FIELD_CHOICE:
-        return poppler_form_field_choice_get_text(field);
-    default:
-        return NULL;
-    }
-}
-
-
-/*
- * poppler's text has no fields of a form.  Their areas count from the lower left corner of the
- * page before its rotation; on a page that lies on its side a field's box is the whole page.
- */
-static void
-append_fields(pdf_text_t *t, PopplerPage *page, uint32_t *left)
-{
-    char              *value;
-    GList             *list, *l;
-    PopplerRectangle   crop, box;
-
-    list = poppler_page_get_form_field_mapping(page);
-    poppler_page_get_crop_box(page, &crop);
-
-    for (l = list; l != NULL && *left > 0; l = l->next) {
-        box = ((PopplerFormFieldMapping *) l->data)->area;
-
-        if (fabs(crop.x2 - crop.x1 - t->width) < 1) {
-            box.y1 = t->height - box.y1;
-            box.y2 = t->height - box.y2;
-        } else {
-            box = (PopplerRectangle) { .x2 = t->width, .y2 = t->height };
-        }
-
-        value = field_value(((PopplerFormFieldMapping *) l->data)->field);
-
-        if (value != NULL && *value != '\0' && t->text->len < VLM_PDF_TEXT / 2) {
-            pdf_text_separate(t, '\n', left);
-            pdf_text_append(t, value,
-                            pdf_text_clean(value, strnlen(value, VLM_PDF_TEXT / 2 - 1), 1), &box, 0,
-                            left);
-        }
-
-        g_free(value);
-    }
-
-    poppler_page_free_form_field_mapping(list);
-}
-
-
-/* Whether the pixels of a box differ by more than antialiasing of nothing. */
-static int
-is_blank(cairo_surface_t *surface, const vlm_pdf_word_t *word, double scale)
-{
-    int                   x, y, c, x0, y0, x1, y1, low[3], high[3];
+    int                   x, y, c, low[3] = { 255, 255, 255 }, high[3] = { 0 };
     const unsigned char  *row;
-
-    x0 = (int) (word->x0 * scale);
-    y0 = (int) (word->y0 * scale);
-    x1 = MIN((int) ceil(word->x1 * scale), cairo_image_surface_get_width(surface));
-    y1 = MIN((int) ceil(word->y1 * scale), cairo_image_surface_get_height(surface));
-
-    for (c = 0; c < 3; c++) {
-        low[c] = 255;
-        high[c] = 0;
-    }
 
     for (y = y0; y < y1; y++) {
         row = cairo_image_surface_get_data(surface)
@@ -262,16 +76,68 @@ is_blank(cairo_surface_t *surface, const vlm_pdf_word_t *word, double scale)
 }
 
 
+/* A box without its edges, which its neighbours' ink touches, if it is wide enough for that. */
+static int
+is_blank(cairo_surface_t *surface, const vlm_pdf_word_t *word, double scale, int edge)
+{
+    int        x0 = (int) (word->x0 * scale), x1 = (int) ceil(word->x1 * scale);
+    const int  y0 = (int) (word->y0 * scale), y1 = (int) ceil(word->y1 * scale);
+
+    if (x1 - x0 >= 2 * edge + 2) {
+        x0 += edge;
+        x1 -= edge;
+    }
+
+    return is_even(surface, x0, y0, MIN(x1, cairo_image_surface_get_width(surface)),
+                   MIN(y1, cairo_image_surface_get_height(surface)));
+}
+
+
 /*
- * A word is hidden if it is white, has no ink, or lies under something.  -1: the page cannot be
- * drawn, so that its words may be any of these.
+ * Appends a word whose characters are c[0..n), in parts that are seen or hidden: white digits may
+ * stand right behind a black one.  A sign goes with the letter or digit before it.
+ */
+static void
+add_parts(GArray *words, const pdf_text_t *t, const vlm_pdf_word_t *c, size_t n,
+    cairo_surface_t *surface, double scale)
+{
+    size_t           i;
+    uint32_t         flags = 0;
+    vlm_pdf_word_t  *part = NULL;
+
+    for (i = 0; i < n; i++, c++) {
+        if (g_unichar_isalnum(g_utf8_get_char(t->text->str + c->first))) {
+            flags = is_blank(surface, c, scale, 1) ? VLM_PDF_HIDDEN : 0;
+        }
+
+        if (part == NULL || part->flags != flags) {
+            g_array_append_val(words, *c);
+            part = &g_array_index(words, vlm_pdf_word_t, words->len - 1);
+            part->flags = flags;
+            continue;
+        }
+
+        part->bytes += c->bytes;
+        part->x0 = MIN(part->x0, c->x0);
+        part->y0 = MIN(part->y0, c->y0);
+        part->x1 = MAX(part->x1, c->x1);
+        part->y1 = MAX(part->y1, c->y1);
+    }
+}
+
+
+/*
+ * A word is hidden if it is white, has no ink, or lies under something; so is one that is not all
+ * seen where there is no room for its parts.  -1: the page cannot be drawn, so that its words may
+ * be any of these.
  */
 static int
 find_hidden(pdf_text_t *t, PopplerPage *page)
 {
-    guint             i;
+    guint             i, n;
     double            scale;
-    vlm_pdf_word_t   *word;
+    GArray           *words;
+    vlm_pdf_word_t   *word, *c = (vlm_pdf_word_t *) (void *) t->chars->data;
     cairo_surface_t  *surface;
 
     scale = MIN(SEEN_DPI / 72, 2000 / MAX(t->width, t->height));
@@ -281,12 +147,26 @@ find_hidden(pdf_text_t *t, PopplerPage *page)
         return -1;
     }
 
-    for (i = 0; i < t->words->len; i++) {
+    words = g_array_new(FALSE, TRUE, sizeof(vlm_pdf_word_t));
+
+    for (i = 0; i < t->words->len; i++, c += n) {
         word = &g_array_index(t->words, vlm_pdf_word_t, i);
-        word->flags |= is_blank(surface, word, scale) ? VLM_PDF_HIDDEN : 0;
+        n = (guint) g_utf8_strlen(t->text->str + word->first, word->bytes);
+
+        if (is_blank(surface, word, scale, 0)
+            || (n > 1 && words->len + n + t->words->len - i > VLM_PDF_WORDS))
+        {
+            word->flags |= VLM_PDF_HIDDEN;
+            g_array_append_val(words, *word);
+
+        } else {
+            add_parts(words, t, c, n, surface, scale);
+        }
     }
 
     cairo_surface_destroy(surface);
+    g_array_free(t->words, TRUE);
+    t->words = words;
 
     return 0;
 }
@@ -350,16 +230,31 @@ page_size(PopplerPage *page, double *width, double *height)
 }
 
 
+/* The page's own text. */
+static void
+append_page(file_t *f, uint32_t number, pdf_text_t *t)
+{
+    size_t       n;
+    pdf_char_t  *chars;
+
+    chars = pdf_words_page(f->words, number - 1, &n);
+
+    if (chars != NULL) {
+        pdf_lines_append(t, chars, n, &f->left);
+    }
+
+    free(chars);
+}
+
+
 /* The page's own text, or what OCR finds on a page without; its flags, or -1: an error was sent. */
 static int
-find_words(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, pdf_text_t *t,
-    uint32_t *left)
+find_words(file_t *f, PopplerPage *page, uint32_t number, pdf_text_t *t)
 {
     int   flags = is_scan(t, page) ? VLM_PDF_SCAN : 0;
     char  text[VLM_FRAME_ERROR_TEXT];
 
-    append_page(t, page, left);
-    append_fields(t, page, left);
+    append_page(f, number, t);
 
     if (t->words->len > 0 && find_hidden(t, page)) {
         g_array_set_size(t->words, 0);
@@ -371,8 +266,8 @@ find_words(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, pdf_te
         return flags;
     }
 
-    if (pdf_scan_read(scan, page, number, t, left, text, sizeof(text))) {
-        (void) write_error(out, text);
+    if (pdf_scan_read(f->scan, page, number, t, &f->left, text, sizeof(text))) {
+        (void) write_error(f->out, text);
         return -1;
     }
 
@@ -380,12 +275,9 @@ find_words(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, pdf_te
 }
 
 
-/*
- * Reads at most *left characters of a page and takes them off.  A damaged page, NULL, keeps its
- * number: it is sent without text.
- */
+/* A damaged page, NULL, keeps its number: it is sent without text. */
 static int
-read_page(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, uint32_t *left)
+read_page(file_t *f, PopplerPage *page, uint32_t number)
 {
     int         rc, flags;
     pdf_text_t  t = { 0 };
@@ -393,10 +285,12 @@ read_page(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, uint32_
     page_size(page, &t.width, &t.height);
     t.text = g_string_new(NULL);
     t.words = g_array_new(FALSE, TRUE, sizeof(vlm_pdf_word_t));
+    t.chars = g_array_new(FALSE, TRUE, sizeof(vlm_pdf_word_t));
 
-    flags = page != NULL ? find_words(out, page, number, scan, &t, left) : VLM_PDF_DAMAGED;
-    rc = flags < 0 ? -1 : write_page(out, (uint32_t) flags, number, &t);
+    flags = page != NULL ? find_words(f, page, number, &t) : VLM_PDF_DAMAGED;
+    rc = flags < 0 ? -1 : write_page(f->out, (uint32_t) flags, number, &t);
     g_array_free(t.words, TRUE);
+    g_array_free(t.chars, TRUE);
     g_string_free(t.text, TRUE);
 
     return rc;
@@ -404,18 +298,15 @@ read_page(int out, PopplerPage *page, uint32_t number, pdf_scan_t *scan, uint32_
 
 
 static int
-read_pages(const pdf_job_t *job, int out, PopplerDocument *document, pdf_scan_t *scan,
-    uint32_t to_read)
+read_pages(file_t *f, uint32_t to_read)
 {
-    uint32_t      i, left, n;
+    uint32_t      i, n;
     PopplerPage  *page;
 
-    left = job->characters;
+    for (i = 0, n = 0; i < to_read && f->left > 0; i++) {
+        page = poppler_document_get_page(f->document, (int) i);
 
-    for (i = 0, n = 0; i < to_read && left > 0; i++) {
-        page = poppler_document_get_page(document, (int) i);
-
-        if (read_page(out, page, i + 1, scan, &left)) {
+        if (read_page(f, page, i + 1)) {
             return -1;
         }
 
@@ -426,10 +317,10 @@ read_pages(const pdf_job_t *job, int out, PopplerDocument *document, pdf_scan_t 
     }
 
     if (n == 0) {
-        return write_error(out, "damaged: none of its pages can be read");
+        return write_error(f->out, "damaged: none of its pages can be read");
     }
 
-    return pdf_write_frame(out, VLM_FRAME_END, &i, 4);
+    return pdf_write_frame(f->out, VLM_FRAME_END, &i, 4);
 }
 
 
@@ -461,17 +352,18 @@ write_picture(int out, uint32_t number, cairo_surface_t *surface)
 
 /* The page as large as fits job->pixels, at most MAX_DPI. */
 static int
-draw_page(const pdf_job_t *job, int out, PopplerDocument *document)
+draw_page(const file_t *f)
 {
     int               rc;
+    const pdf_job_t  *job = f->job;
     double            width, height, scale;
     PopplerPage      *page;
     cairo_surface_t  *surface;
 
-    page = poppler_document_get_page(document, (int) job->picture - 1);
+    page = poppler_document_get_page(f->document, (int) job->picture - 1);
 
     if (page == NULL) {
-        return write_error(out, "the page cannot be read");
+        return write_error(f->out, "the page cannot be read");
     }
 
     page_size(page, &width, &height);
@@ -487,10 +379,10 @@ draw_page(const pdf_job_t *job, int out, PopplerDocument *document)
     g_object_unref(page);
 
     if (surface == NULL) {
-        return write_error(out, "the page cannot be drawn");
+        return write_error(f->out, "the page cannot be drawn");
     }
 
-    rc = write_picture(out, job->picture, surface);
+    rc = write_picture(f->out, job->picture, surface);
     cairo_surface_destroy(surface);
 
     return rc;
@@ -511,7 +403,7 @@ write_info(int out, PopplerDocument *document, uint32_t pages, uint32_t to_read)
     bytes = 0;
 
     if (title != NULL) {
-        bytes = pdf_text_clean(title, strnlen(title, VLM_FRAME_TITLE), 0);
+        bytes = pdf_text_clean(title, strnlen(title, VLM_FRAME_TITLE));
     }
 
     rc = pdf_write_head(out, VLM_FRAME_INFO, sizeof(numbers) + bytes)
@@ -538,25 +430,74 @@ refuse(int out, const GError *error)
 
 
 static int
-read_document(const pdf_job_t *job, int out, PopplerDocument *document, pdf_scan_t *scan)
+read_document(file_t *f)
 {
-    const int       n = poppler_document_get_n_pages(document);
+    const int       n = poppler_document_get_n_pages(f->document);
     const uint32_t  pages = (uint32_t) CLAMP(n, 0, VLM_PDF_PAGES);
+    const uint32_t  to_read = MIN(pages, f->job->pages);
 
     if (pages == 0) {
-        return write_error(out, "damaged: it has no pages");
+        return write_error(f->out, "damaged: it has no pages");
     }
 
-    if (job->picture > pages) {
-        return write_error(out, "there is no such page");
+    if (f->job->picture > pages) {
+        return write_error(f->out, "there is no such page");
     }
 
-    if (write_info(out, document, pages, MIN(pages, job->pages))) {
+    if (write_info(f->out, f->document, pages, to_read)) {
         return -1;
     }
 
-    return job->picture ? draw_page(job, out, document)
-                        : read_pages(job, out, document, scan, MIN(pages, job->pages));
+    return f->job->picture ? draw_page(f) : read_pages(f, to_read);
+}
+
+
+/* Opens the file by both interfaces and reads it; an error is sent. */
+static int
+open_document(file_t *f, GBytes *bytes)
+{
+    int      rc;
+    GError  *error = NULL;
+
+    f->document = poppler_document_new_from_bytes(bytes, NULL, &error);
+
+    if (f->document == NULL) {
+        return refuse(f->out, error);
+    }
+
+    f->words = f->job->picture ? NULL : pdf_words_open(g_bytes_get_data(bytes, NULL),
+                                                       g_bytes_get_size(bytes));
+    rc = f->words != NULL || f->job->picture
+         ? read_document(f) : write_error(f->out, "damaged: it has no pages");
+
+    pdf_words_close(f->words);
+    g_object_unref(f->document);
+
+    return rc;
+}
+
+
+/* The bytes of the open file, which others may cut while they are read; NULL: it cannot be read. */
+static GBytes *
+read_file(int fd)
+{
+    char         *data;
+    ssize_t       n;
+    size_t        bytes = 0;
+    struct stat   file;
+
+    if (fstat(fd, &file) || file.st_size < 0) {
+        return NULL;
+    }
+
+    data = g_malloc((size_t) file.st_size + 1);
+
+    do {
+        n = pread(fd, data + bytes, (size_t) file.st_size - bytes, (off_t) bytes);
+        bytes += n > 0 ? (size_t) n : 0;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+
+    return g_bytes_new_take(data, bytes);
 }
 
 
@@ -599,24 +540,24 @@ close_walls(const pdf_job_t *job, int out, pdf_scan_t *scan)
 int
 pdf_read(const pdf_job_t *job, int out)
 {
-    int               rc;
-    GError           *error;
-    pdf_scan_t        scan = { 0 };
-    PopplerDocument  *document;
+    int          rc;
+    file_t       f = { .job = job, .left = job->characters, .out = out };
+    GBytes      *bytes;
+    pdf_scan_t   scan = { 0 };
 
     if (close_walls(job, out, &scan)) {
         return -1;
     }
 
-    error = NULL;
-    document = poppler_document_new_from_fd(0, NULL, &error);
+    bytes = read_file(0);
 
-    if (document == NULL) {
-        return refuse(out, error);
+    if (bytes == NULL) {
+        return write_error(out, "the file cannot be read");
     }
 
-    rc = read_document(job, out, document, &scan);
-    g_object_unref(document);
+    f.scan = &scan;
+    rc = open_document(&f, bytes);
+    g_bytes_unref(bytes);
 
     return rc;
 }

@@ -149,13 +149,13 @@ add_word(void *data, const pdf_ocr_word_t *word)
 {
     char             *text = g_strdup(word->text);
     words_t          *words = data;
-    PopplerRectangle  box = { word->x0 / words->scale, word->y0 / words->scale,
+    pdf_box_t         box = { word->x0 / words->scale, word->y0 / words->scale,
                               word->x1 / words->scale, word->y1 / words->scale };
 
     if (words->text->text->len < VLM_PDF_TEXT / 2) {
         pdf_text_separate(words->text, word->begins_line ? '\n' : ' ', words->left);
-        pdf_text_append(words->text, text, pdf_text_clean(text, strnlen(text, VLM_PDF_TEXT / 2), 0),
-                        &box, 0, words->left);
+        pdf_text_append(words->text, text, pdf_text_clean(text, strnlen(text, VLM_PDF_TEXT / 2)),
+                        &box, words->left);
     }
 
     g_free(text);

@@ -2,9 +2,11 @@
 
 #include "text.h"
 
+#define MAX_TEXT  (VLM_PDF_TEXT / 2)       /* bytes of a page */
+
 
 size_t
-pdf_text_clean(char *text, size_t bytes, int keep_lines)
+pdf_text_clean(char *text, size_t bytes)
 {
     size_t       i;
     const char  *end;
@@ -14,9 +16,7 @@ pdf_text_clean(char *text, size_t bytes, int keep_lines)
     }
 
     for (i = 0; i < bytes; i++) {
-        if (((unsigned char) text[i] < 0x20 && !(keep_lines && text[i] == '\n'))
-            || text[i] == 0x7f)
-        {
+        if ((unsigned char) text[i] < 0x20 || text[i] == 0x7f) {
             text[i] = ' ';
         }
     }
@@ -33,10 +33,10 @@ within(double v, double most)
 
 
 static void
-add_box(vlm_pdf_word_t *word, const PopplerRectangle *r, double width, double height)
+add_box(vlm_pdf_word_t *word, const pdf_box_t *r, double width, double height)
 {
-    const float  x0 = within(MIN(r->x1, r->x2), width), x1 = within(MAX(r->x1, r->x2), width);
-    const float  y0 = within(MIN(r->y1, r->y2), height), y1 = within(MAX(r->y1, r->y2), height);
+    const float  x0 = within(MIN(r->x0, r->x1), width), x1 = within(MAX(r->x0, r->x1), width);
+    const float  y0 = within(MIN(r->y0, r->y1), height), y1 = within(MAX(r->y0, r->y1), height);
 
     if (word->bytes == 0) {
         word->x0 = x0;
@@ -53,46 +53,73 @@ add_box(vlm_pdf_word_t *word, const PopplerRectangle *r, double width, double he
 }
 
 
-/* Appends a character, to a new word if word is NULL.  The word; NULL: there are too many. */
-static vlm_pdf_word_t *
-extend(pdf_text_t *t, vlm_pdf_word_t *word, const char *p, size_t bytes,
-    const PopplerRectangle *box)
+/*
+ * To a new word, if the last one has ended.  -1: there are too many; a character without a word has
+ * no place on the page, and could not be told from a visible one.
+ */
+static int
+extend(pdf_text_t *t, size_t bytes, const pdf_box_t *box)
 {
-    if (word == NULL && t->words->len < VLM_PDF_WORDS) {
+    vlm_pdf_word_t  *word;
+    vlm_pdf_word_t   c = { .first = (uint32_t) t->text->len };
+
+    if (!t->in_word) {
+        if (t->words->len == VLM_PDF_WORDS) {
+            return -1;
+        }
+
         g_array_set_size(t->words, t->words->len + 1);
         word = &g_array_index(t->words, vlm_pdf_word_t, t->words->len - 1);
         word->first = (uint32_t) t->text->len;
+        t->in_word = 1;
     }
 
-    if (word != NULL) {
-        add_box(word, box, t->width, t->height);
-        word->bytes += (uint32_t) bytes;
-    }
+    word = &g_array_index(t->words, vlm_pdf_word_t, t->words->len - 1);
+    add_box(word, box, t->width, t->height);
+    word->bytes += (uint32_t) bytes;
 
-    g_string_append_len(t->text, p, (gssize) bytes);
+    add_box(&c, box, t->width, t->height);
+    c.bytes = (uint32_t) bytes;
+    g_array_append_val(t->chars, c);
 
-    return word;
+    return 0;
 }
 
 
 void
-pdf_text_append(pdf_text_t *t, const char *text, size_t bytes, const PopplerRectangle *boxes,
-    size_t step, uint32_t *left)
+pdf_text_character(pdf_text_t *t, gunichar c, const pdf_box_t *box, uint32_t *left)
 {
-    const char      *p, *next;
-    vlm_pdf_word_t  *word;
+    char    text[6];
+    size_t  bytes;
 
-    word = NULL;
+    if (*left == 0 || t->text->len >= MAX_TEXT) {
+        return;
+    }
 
-    for (p = text; p < text + bytes && *left > 0; p = next, boxes += step, (*left)--) {
-        next = g_utf8_next_char(p);
+    c = g_unichar_validate(c) && !g_unichar_iscntrl(c) ? c : ' ';
+    bytes = (size_t) g_unichar_to_utf8(c, text);
 
-        if (g_unichar_isspace(g_utf8_get_char(p))) {
-            g_string_append_len(t->text, p, next - p);
-            word = NULL;
-        } else {
-            word = extend(t, word, p, (size_t) (next - p), boxes);
-        }
+    if (g_unichar_isspace(c)) {
+        t->in_word = 0;
+    } else if (extend(t, bytes, box)) {
+        return;
+    }
+
+    g_string_append_len(t->text, text, (gssize) bytes);
+    (*left)--;
+}
+
+
+void
+pdf_text_append(pdf_text_t *t, const char *text, size_t bytes, const pdf_box_t *box,
+    uint32_t *left)
+{
+    const char  *p;
+
+    t->in_word = 0;
+
+    for (p = text; p < text + bytes; p = g_utf8_next_char(p)) {
+        pdf_text_character(t, g_utf8_get_char(p), box, left);
     }
 }
 
@@ -100,8 +127,9 @@ pdf_text_append(pdf_text_t *t, const char *text, size_t bytes, const PopplerRect
 void
 pdf_text_separate(pdf_text_t *t, char c, uint32_t *left)
 {
-    if (t->text->len > 0 && *left > 0) {
+    if (t->text->len > 0 && t->text->len < MAX_TEXT && *left > 0) {
         g_string_append_c(t->text, c);
+        t->in_word = 0;
         (*left)--;
     }
 }

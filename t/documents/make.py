@@ -30,6 +30,10 @@ LATIN = "Noto Sans"
 ENGLISH = ["Maintenance of the conveyor", "The belt runs at 1.2 m/s and is checked every 250 hours.",
            "Replace the bearing if its temperature exceeds 70 °C."]
 HINDI = ["नमस्ते दुनिया", "यह पृष्ठ हिन्दी में लिखा है।"]
+HEBREW = ["הוראות בטיחות למסוע", "החלף את המסב אם הטמפרטורה עולה על 70 מעלות."]
+ARABIC = ["تعليمات الصيانة", "يفحص الحزام كل 250 ساعة ويستبدل عند تلفه."]
+PERSIAN = ["دستور نگهداری نوار نقاله", "سرعت نوار ۱۲ متر در دقیقه است."]
+SYRIAC = ["ܫܠܡܐ ܥܠܡܐ", "ܟܬܒܐ ܕܡܠܦܢܘܬܐ"]
 CHINESE = ["机器人视觉语言模型", "第一页有三个红色的杯子。"]
 
 
@@ -52,6 +56,7 @@ class Sheet:
 
     def text(self, x, y, line, font=LATIN, points=12, hidden=False, color=(0, 0, 0)):
         layout = PangoCairo.create_layout(self.cr)
+        layout.get_context().set_round_glyph_positions(False)
         description = Pango.FontDescription(font)
         description.set_absolute_size(points * Pango.SCALE)
         layout.set_font_description(description)
@@ -65,12 +70,14 @@ class Sheet:
         bottom = top + logical.height / Pango.SCALE
 
         for match in re.finditer(r"\S+", line):
-            first = len(line[:match.start()].encode())
-            last = first + len(match.group().encode())
-            x0 = layout.index_to_pos(first).x / Pango.SCALE
-            x1 = layout.index_to_pos(last).x / Pango.SCALE
+            edges = []
+
+            for at in range(*match.span()):
+                place = layout.index_to_pos(len(line[:at].encode()))
+                edges += [place.x / Pango.SCALE, (place.x + place.width) / Pango.SCALE]
+
             self.words.append({"text": match.group(), "hidden": hidden,
-                               "box": [x + x0, top, x + x1, bottom]})
+                               "box": [x + min(edges), top, x + max(edges), bottom]})
 
     def mark(self):
         """A black square in the upper left corner: a picture of the page shows if it is upright."""
@@ -100,6 +107,45 @@ def plain(name, texts, font=LATIN, title=None):
     sheet.mark()
     lines(sheet, texts, font=font)
     sheet.done(title=title or "")
+
+
+def mixed():
+    """Hebrew between English words and numbers, before a white line and a visible one."""
+    sheet = Sheet("mixed")
+    sheet.mark()
+    sheet.text(72, 72, "The belt, in Hebrew מסוע, costs 4120 EUR.", font="Noto Sans, Noto Sans Hebrew")
+    sheet.text(72, 102, "החלף את המסב", font="Noto Sans Hebrew")
+    sheet.text(72, 132, "It was 987654 EUR.", hidden=True, color=(1, 1, 1))
+    sheet.text(72, 162, "The bearing costs 388 EUR from the depot.")
+    sheet.done(title="")
+
+
+def upright():
+    """Two columns of Chinese from top to bottom, the right one first.
+
+    cairo writes no vertical font, so the characters of a horizontal line are written with one.
+    """
+    sheet = Sheet("upright")
+    sheet.mark()
+    texts = ["机器人视觉语言模型", "第一页有三个红色的杯子"]
+    points, top = 12, 120
+    places = [(400 - 40 * i, top) for i in range(len(texts))]
+
+    for (x, y), text in zip(places, texts):
+        sheet.text(x - 300, 72, text, font="Noto Sans CJK SC", points=points)
+        sheet.words[-1]["box"] = [x - points / 2, y, x + points / 2, y + points * len(text)]
+
+    sheet.done(title="")
+
+    with pikepdf.open(sheet.path("pdf"), allow_overwriting_input=True) as pdf:
+        page = pdf.pages[0]
+        content = page.Contents.read_bytes()
+        (name, font), = page.Resources.Font.items()
+        font.Encoding = pikepdf.Name("/Identity-V")
+        columns = b"".join(b"BT %d 0 0 %d %d %d Tm %s 1 Tf %s Tj ET " % (points, -points, *place, name.encode(), codes)
+                           for place, codes in zip(places, re.findall(rb"<[0-9a-f]+>", content)))
+        page.Contents = pdf.make_stream(re.sub(rb"BT.*ET", lambda _: columns, content, flags=re.S))
+        pdf.save(sheet.path("pdf"))
 
 
 def columns():
@@ -150,32 +196,72 @@ def cropped():
         pdf.save(sheet.path("pdf"))
 
 
-def form():
-    """A field's value is in its appearance stream, as form fillers save it."""
-    sheet = Sheet("form")
-    sheet.mark()
-    sheet.text(72, 72, "Serial number:")
-    sheet.cr.rectangle(195, 70, 100, 22)
+def framed(sheet, x, y, text, **how):
+    """A line in a frame, which keeps cairo from drawing it with the one before."""
+    sheet.cr.set_source_rgb(0, 0, 0)
+    sheet.cr.rectangle(x - 5, y - 2, 200, 22)
     sheet.cr.stroke()
-    sheet.text(200, 72, "VK-20417")
-    sheet.done(title="")
+    sheet.text(x, y, text, **how)
 
+
+def annotated(sheet, annotations):
+    """Moves the last lines of a page, one for each annotation, to their appearances, as form fillers save them."""
     with pikepdf.open(sheet.path("pdf"), allow_overwriting_input=True) as pdf:
         page = pdf.pages[0]
         content = page.Contents.read_bytes()
-        value = re.findall(rb"BT.*?ET", content, re.S)[-1]
-        page.Contents = pdf.make_stream(content.replace(value, b""))
-        x0, y0, x1, y1 = sheet.words[2]["box"]
-        area = [x0, sheet.size[1] - y1, x1, sheet.size[1] - y0]
-        appearance = pdf.make_stream(b"1 0 0 -1 0 842 cm 0 g " + value, Type=pikepdf.Name.XObject,
-                                     Subtype=pikepdf.Name.Form, BBox=area,
-                                     Resources=page.Resources)
-        field = pdf.make_indirect(pikepdf.Dictionary(
-            Type=pikepdf.Name.Annot, Subtype=pikepdf.Name.Widget, FT=pikepdf.Name.Tx, T="serial",
-            V="VK-20417", F=4, Rect=area, AP=pikepdf.Dictionary(N=appearance)))
-        page.Annots = pikepdf.Array([field])
-        pdf.Root.AcroForm = pikepdf.Dictionary(Fields=[field])
+        blocks = re.findall(rb"(?:[0-9. ]+ rg\s+)?BT.*?ET", content, re.S)[-len(annotations):]
+        made = []
+
+        for block, (box, flags, more) in zip(blocks, annotations):
+            content = content.replace(block, b"")
+            area = [box[0], sheet.size[1] - box[3], box[2], sheet.size[1] - box[1]]
+            appearance = pdf.make_stream(b"1 0 0 -1 0 842 cm 0 g " + block, Type=pikepdf.Name.XObject,
+                                         Subtype=pikepdf.Name.Form, BBox=area, Resources=page.Resources)
+            made.append(pdf.make_indirect(pikepdf.Dictionary(
+                Type=pikepdf.Name.Annot, F=flags, Rect=area, AP=pikepdf.Dictionary(N=appearance), **more)))
+
+        page.Contents = pdf.make_stream(content)
+        page.Annots = pikepdf.Array(made)
+        pdf.Root.AcroForm = pikepdf.Dictionary(Fields=[a for a in made if a.Subtype == "/Widget"])
         pdf.save(sheet.path("pdf"))
+
+
+def form():
+    """A field's value is in its appearance stream."""
+    sheet = Sheet("form")
+    sheet.mark()
+    sheet.text(72, 72, "Serial number:")
+    framed(sheet, 200, 72, "VK-20417")
+    sheet.done(title="")
+    annotated(sheet, [(sheet.words[2]["box"], 4, {"Subtype": pikepdf.Name.Widget, "FT": pikepdf.Name.Tx,
+                                                  "T": "serial", "V": "VK-20417"})])
+
+
+def filled():
+    """A drop-down field, a list, a comment on the page, a stamp, a signature; a white comment; one that is not shown."""
+    widget, free = {"Subtype": pikepdf.Name.Widget}, {"Subtype": pikepdf.Name.FreeText, "DA": "0 g"}
+    choice = {**widget, "FT": pikepdf.Name.Ch, "Opt": pikepdf.Array(["Steel", "Brass"]), "V": "Steel"}
+    kinds = [("Steel", 4, {**choice, "T": "metal", "Ff": 1 << 17}), ("Brass", 4, {**choice, "T": "metals"}),
+             ("Approved on invoice 4711", 4, {**free, "Contents": "Approved"}),
+             ("PAID 388 EUR", 4, {"Subtype": pikepdf.Name.Stamp}),
+             ("Signed by Ada", 4, {**widget, "FT": pikepdf.Name.Sig, "T": "signature"}),
+             ("It was 987654 EUR", 4, {**free, "Contents": "987654"}),
+             ("It was 456789 EUR", 2, {**free, "Contents": "456789"})]
+    sheet = Sheet("filled")
+    sheet.mark()
+    sheet.text(72, 72, "Order 1001")
+    annotations = []
+
+    for i, (text, flags, more) in enumerate(kinds):
+        n = len(sheet.words)
+        white = "987654" in text
+        framed(sheet, 72, 110 + 40 * i, text, hidden=white, color=(1, 1, 1) if white else (0, 0, 0))
+        boxes = [word["box"] for word in sheet.words[n:]]
+        annotations.append(([boxes[0][0], boxes[0][1], boxes[-1][2], boxes[0][3]], flags, more))
+
+    sheet.words = sheet.words[:n]
+    sheet.done(title="")
+    annotated(sheet, annotations)
 
 
 def scan():
@@ -320,12 +406,19 @@ def main():
     plain("latin", ENGLISH, title="Belt manual — draft")
     plain("devanagari", HINDI, "Noto Sans Devanagari")
     plain("han", CHINESE, "Noto Sans CJK SC")
+    plain("hebrew", HEBREW, "Noto Sans Hebrew")
+    plain("arabic", ARABIC, "Noto Sans Arabic")
+    plain("persian", PERSIAN, "Noto Sans Arabic")
+    plain("syriac", SYRIAC, "Noto Sans Syriac")
+    upright()
+    mixed()
     columns()
     rotated(90)
     rotated(180)
     rotated(270)
     cropped()
     form()
+    filled()
     scan()
     scanned("scan-askew", 1.5)
     scanned("scan90", 90)

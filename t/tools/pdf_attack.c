@@ -179,14 +179,14 @@ last_line(int fd, attack_t *attack)
 
 /* poppler's function, which is called next behind the walls. */
 PopplerDocument *
-poppler_document_new_from_fd(int fd, const char *password, GError **error)
+poppler_document_new_from_bytes(GBytes *bytes, const char *password, GError **error)
 {
     int        rc;
     void      *real;
     attack_t   attack;
-    PopplerDocument *(*function)(int fd, const char *password, GError **error);
+    PopplerDocument *(*function)(GBytes *bytes, const char *password, GError **error);
 
-    if (last_line(fd, &attack)) {
+    if (last_line(0, &attack)) {
         g_set_error(error, POPPLER_ERROR, POPPLER_ERROR_INVALID, "no attack");
         return NULL;
     }
@@ -200,8 +200,8 @@ poppler_document_new_from_fd(int fd, const char *password, GError **error)
     }
 
     /* Goes on as if nothing had been. */
-    real = dlsym(RTLD_NEXT, "poppler_document_new_from_fd");
+    real = dlsym(RTLD_NEXT, "poppler_document_new_from_bytes");
     memcpy(&function, &real, sizeof(function));
 
-    return function(fd, password, error);
+    return function(bytes, password, error);
 }
