@@ -1,7 +1,7 @@
 /* The thread of masks: see the header.  Places change hands by their state alone, without a lock,
    so that the engine thread never waits for a thread of lower priority. */
 
-#define _GNU_SOURCE                    /* gettid() */
+#define _GNU_SOURCE                    /* gettid(), sem_clockwait() */
 
 #include "run/masks.h"
 
@@ -187,10 +187,10 @@ wait_made(vlm_masks_t *m, long ns)
 {
     struct timespec  t;
 
-    (void) clock_gettime(CLOCK_REALTIME, &t);
+    (void) clock_gettime(CLOCK_MONOTONIC, &t);
     t.tv_sec += (t.tv_nsec + ns) / 1000000000;
     t.tv_nsec = (t.tv_nsec + ns) % 1000000000;
-    (void) sem_timedwait(&m->made, &t);
+    (void) sem_clockwait(&m->made, CLOCK_MONOTONIC, &t);
 }
 
 

@@ -34,7 +34,7 @@ void vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint
                    uint32_t *allowed);
 /* Its state, and the steps that it took; frees the place if the mask is ready or too much. */
 vlm_mask_state_t vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint64_t *work);
-/* The slot's job has ended: waits until the thread has left it, some 0.1 ms, and frees the place. */
+/* The slot's job has ended: waits until the thread has left it, some 0.1 ms; frees the place. */
 void vlm_masks_drop(vlm_masks_t *m, uint32_t slot);
 /* Waits for some mask, a few milliseconds at most; not at all if none is being made. */
 void vlm_masks_wait(vlm_masks_t *m);

@@ -5,7 +5,8 @@
 
 #define SLOTS   3
 #define AFTER   4000
-#define HEAVY   "root ::= . root [aeiou] | . root [bcdfg] | . root [^h-m] | . root [n-z ] | . root? | ."
+#define HEAVY   "root ::= . root [aeiou] | . root [bcdfg] | . root [^h-m] | . root [n-z ] | " \
+                ". root? | ."
 #define LIGHT   "root ::= \"(\" root \")\" | [a-z]+"
 
 static vlm_masks_t    *masks;
