@@ -6,7 +6,7 @@
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make test-compilers  all C code under clang, and with flags of distributions
 # make test-outside  these three beside each other
-# make test-targets  make fuzz for a second each, and make cuda for one architecture
+# make test-targets  make fuzz for a second each, and make cuda by the newest and the oldest CUDA
 # make demo-eval   asks each demo model about 620 scenes; MODEL= one, SCENES= fewer, WEIGHTS= not in int8
 # make documents   build/vlm-pdf, the reader of PDF files; needs poppler and libseccomp, with OCR libtesseract-dev
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
@@ -27,6 +27,7 @@
 # make install     the module, the page and the command vlm, below DESTDIR
 # make test-nginx  the tests over HTTP with another nginx, from its sources: NGINX=DIR; SUITES="http live" for more
 # make nvcc        nvcc from PyPI, in build/nvcc, if there is none
+# make nvcc-debian  nvcc of Debian's own toolkit, in build/nvcc-debian, without installing it: 0.9 GB of downloads
 # make deb         packages for this Debian, in build/deb; one for GPUs, too, if there is nvcc
 # make test-install  builds, installs, asks, upgrades and purges them in fresh roots of Debian 12 and 13,
 #                    and runs their image by Debian's podman and Docker
@@ -389,29 +390,33 @@ build/hub/done: | build/venv/done
 	build/venv/bin/pip download -q --disable-pip-version-check -d $(@D) huggingface_hub==2.4.0
 	@touch $@
 
-# Files of Debian that are not installed.  apt's own lists stay as they are.
+# Files of Debian that are not installed, from the mirror that this machine's sources name.  apt's own
+# lists and sources stay as they are.
 APT            = apt-get -qq -o Dir::Etc::sourcelist=$(CURDIR)/$(@D)/list -o Dir::Etc::sourceparts=- \
                  -o Dir::State::lists=$(CURDIR)/$(@D)/lists -o APT::Sandbox::User=root
 APT_UPDATE     = mkdir -p $(@D)/lists/partial && . /etc/os-release && \
+                 mirror=$$(sed -n 's,^[^\#]*\(https\?://[^ ]*/debian\)/\?\( .*\)\?$$,\1,p' \
+                     $(wildcard /etc/apt/sources.list /etc/apt/sources.list.d/*) | head -n 1) && \
+                 { test -n "$$mirror" || { echo 'No source of apt is a mirror of Debian'; exit 1; }; } && \
                  echo "$(1) [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-                 "http://deb.debian.org/debian $$VERSION_CODENAME main" >$(@D)/list && $(APT) update
+                 "$$mirror $$VERSION_CODENAME main $(2)" >$(@D)/list && $(APT) update
 
 # nginx-dev has headers alone.
 build/nginx-source/configure: | deps-build
 	rm -rf $(@D)
-	$(call APT_UPDATE,deb-src)
+	$(call APT_UPDATE,deb-src,)
 	cd $(@D) && $(APT) source --download-only nginx
 	tar -xzf $(@D)/nginx_*.orig.tar.gz -C $(@D) --strip-components=1 -m
 	rm -r $(@D)/lists
 
 # Targets that build much: one after the other.
-test-targets: module nvcc | deps-fuzz
+test-targets: module nvcc build/nvcc-debian/done | deps-fuzz
 	@VLM_TEST_JOBS=1 t/suite -o build/results-targets -n targets targets
 
 # Commands of docs/, without the packages that prometheus depends on.  Debian 12 has kubectl in kubernetes-client.
 build/programs/done: | deps-build
 	rm -rf $(@D)
-	$(call APT_UPDATE,deb)
+	$(call APT_UPDATE,deb,)
 	cd $(@D) && $(APT) download prometheus git-lfs && { $(APT) download kubectl 2>/dev/null || $(APT) download kubernetes-client; }
 	for f in prometheus:promtool git-lfs:git-lfs kube:kubectl; do \
 	    dpkg-deb --fsys-tarfile $(@D)/$${f%:*}*_*.deb | tar -xC $(@D) --strip-components=3 ./usr/bin/$${f#*:} || exit 1; done
@@ -450,20 +455,22 @@ scale: module | deps-test
 
 # ---- the GPU ------------------------------------------------------------------------------------
 
-# nvcc comes from NVIDIA's packages cuda-nvcc-13-0 and cuda-cudart-dev-13-0 or, if they are not
-# installed, from wheels of PyPI.  Debian has no packages of this version.
+# nvcc is the oldest that is installed, from CUDA 11.8 on: that one's library suits most drivers.  If
+# there is none, it comes from wheels of PyPI, which has the programs of version 13 alone.
 WHEELS        := nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* \
                  nvidia-cuda-runtime==13.0.*
-NVCC           = $(firstword $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc \
-                   build/nvcc/lib/python3*/site-packages/nvidia/cu13/bin/nvcc 2>/dev/null))
+ifeq ($(NVCC),)
+NVCC           = $(shell cuda/toolkit nvcc)
+endif
 CUDA           = $(MAKE) --no-print-directory -j $(JOBS) -C cuda B=$(CURDIR)/$(O)/cuda \
                    E=$(ENGINE_BUILD)
-CARD           = $(CUDA) NVCC="$(abspath $(NVCC))"
+CARD           = $(CUDA) NVCC="$(abspath $(shell command -v $(NVCC) 2>/dev/null))"
 
 cuda: nvcc
 	@$(CARD) library
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
+	@cuda/toolkit words $(NVCC)
 
 # These targets make a library for one card and the programs that compare its operations with
 # their definitions.
@@ -483,8 +490,27 @@ gpu:
 cuda-matrix: nvcc
 	@$(CARD) check
 
+# Debian's toolkit, unpacked and not installed: 180 MB of 1.5 GB, and of 770 that are downloaded.  The
+# links and paths of its nvcc are those of an installed one.
+TOOLKIT       := ./usr/include ./usr/lib/$(shell uname -m)-linux-gnu/libcudart_static.a \
+                 ./usr/lib/$(shell uname -m)-linux-gnu/libcudadevrt.a
+
+nvcc-debian: build/nvcc-debian/done
+
+build/nvcc-debian/done: | deps-toolkit
+	rm -rf $(@D)
+	$(call APT_UPDATE,deb,non-free)
+	cd $(@D) && $(APT) download nvidia-cuda-toolkit nvidia-cuda-dev && dpkg-deb -x nvidia-cuda-toolkit_*.deb .
+	cd $(@D) && dpkg-deb --fsys-tarfile nvidia-cuda-dev_*.deb 2>/dev/null | tar -x --occurrence=1 $(TOOLKIT)
+	cd $(@D)/usr/lib/nvidia-cuda-toolkit/bin && rm nvcc.profile && printf '%s\n' 'PATH += $$(_HERE_):' \
+	    'NVVMIR_LIBRARY_DIR = $$(_HERE_)/../libdevice' 'LIBRARIES =+ -L$$(_HERE_)/../../$(shell uname -m)-linux-gnu' >nvcc.profile
+	printf '%s\n' '#!/bin/sh' 'exec "$$(dirname "$$(realpath "$$0")")/../lib/nvidia-cuda-toolkit/bin/nvcc" "$$@"' \
+	    >$(@D)/usr/bin/nvcc
+	rm -r $(@D)/lists $(@D)/*.deb
+	@touch $@
+
 cuda-compile: nvcc
-	@$(CARD) check B=$(CURDIR)/build/cuda/three ARCHS="75 90a 120"
+	@$(CARD) check B=$(CURDIR)/build/cuda/three CARDS="75 90 120"
 
 nvcc:
 	@test -n "$(NVCC)" || $(MAKE) --no-print-directory build/nvcc/done || { echo 'No nvcc:' \
@@ -593,7 +619,7 @@ install: module $(O)/vlm
 
 # The packages are built from a copy of the sources, by conf/debian/rules.
 deb: | deps-deb
-	@NVCC="$(abspath $(NVCC))" conf/debian/build.sh
+	@NVCC="$(abspath $(shell command -v $(NVCC) 2>/dev/null))" conf/debian/build.sh
 
 # One after the other, so that the way to the first answer can be measured by the clock.
 test-install: | deps-install
@@ -610,6 +636,8 @@ deps-ocr:
 	@$(DEPS) ocr
 deps-nvcc:
 	@$(DEPS) nvcc
+deps-toolkit:
+	@$(DEPS) toolkit
 deps-fuzz:
 	@$(DEPS) fuzz
 deps-page:
@@ -634,7 +662,7 @@ clean:
         request-fuzz \
         fixtures checkpoints soak scale documents deps-documents deps-ocr pdf-tests \
         test-asan suites-asan fidelity fidelity-documents fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck deps-arm64 deps-nvcc deps-deb deps-install deb test-install test-nginx test-arm64 test-compilers test-page test-clients test-outside test-targets test-tsan \
+        deps-page deps-memcheck deps-arm64 deps-nvcc deps-toolkit deps-deb deps-install deb test-install test-nginx test-arm64 test-compilers test-page test-clients test-outside test-targets test-tsan \
         test-valgrind bench-documents bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
         FORCE \
-        cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs
+        cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc nvcc-debian test-cuda cuda-programs

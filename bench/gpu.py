@@ -28,7 +28,7 @@ from gpu_server import CLOCK, ROOT, BenchError, run
 PARTS = ["build", "sanitizer", "parity", "fidelity", "demo", "memory", "speed"]
 WANT_LIBRARY = ["fidelity", "demo", "memory", "speed"]
 LIBRARY = ROOT + "/build/libvlm_cuda.so"
-ARCHS = ["75", "80", "86", "89", "90a", "100", "120"]
+ARCHS = ["75", "80", "86", "89", "90", "100", "120"]
 NVCC = ["/usr/local/cuda/bin/nvcc", "build/nvcc/done"]
 TINY = ["tiny-a", "tiny-b", "tiny-g", "tiny-i"]
 ALONE, CACHED, PATCHES = "a_row_has_the_same_bits_alone*", "a_row_has_the_same_bits_as*", "patches_attend*"

@@ -113,6 +113,13 @@ few(vlm_product_t a)
 #define MANY_ROWS     64               /* activation rows of a block, or half as many */
 #define STAGE         2                /* groups that are copied together */
 
+/* Blocks that run together.  For int8 CUDA 11's compiler wants more registers than three have. */
+#if !defined(VLM_EMU) && __CUDACC_VER_MAJOR__ < 12
+#define MANY_BLOCKS   (FORM == VLM_FORM_INT8 && ROWS == MANY_ROWS ? 2 : 3)
+#else
+#define MANY_BLOCKS   3
+#endif
+
 static_assert(VLM_PIECE_GROUPS == 2 * STAGE, "a round of the loop");
 
 
@@ -276,7 +283,7 @@ put_tile(const vlm_product_t &a, uint32_t t, uint32_t n, float v0, float v1)
 
 /* blockIdx.x is ROWS activation rows, y is 64 weight rows. */
 template <int FORM, int OUT, int ROWS>
-__global__ void __launch_bounds__(MANY_THREADS, 3)
+__global__ void __launch_bounds__(MANY_THREADS, MANY_BLOCKS)
 many(vlm_product_t a)
 {
     constexpr int  AHEAD = ROWS == MANY_ROWS ? STAGE : 2 * STAGE;

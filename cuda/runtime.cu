@@ -296,7 +296,7 @@ cuda_captured(void *stream, void **graph)
     e = cudaStreamEndCapture(stream_of(stream), &g);
 
     if (e == cudaSuccess) {
-        e = cudaGraphInstantiate(&x, g, 0);
+        e = cudaGraphInstantiateWithFlags(&x, g, 0);
     }
 
     if (e == cudaSuccess) {
