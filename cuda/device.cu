@@ -15,10 +15,14 @@
 
 extern "C" {
 #include "base/size.h"
+#include "ops/cuda_driver.h"
 }
 
 #define LEAST_ARCH       75
 #define MIB(bytes)       (((bytes) + 1048575) / 1048576)
+
+#define VERSION          "%d.%d"
+#define OF_VERSION(v)    (v) / 1000, (v) / 10 % 100
 
 static int find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
 static int take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
@@ -65,12 +69,12 @@ vlm_cuda_open(vlm_cuda_request_t *r, const vlm_ops_t **table, vlm_err_t *err)
 static int
 find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 {
-    int                    code, n, driver, runtime;
+    int                    code, n, driver;
     vlm_facts_of_device_t *f = &d->facts;
 
-    driver = runtime = n = 0;
+    driver = n = 0;
 
-    code = d->driver->version(&driver, &runtime);
+    code = d->driver->version(&driver, &d->built_by);
 
     if (code == 0 && driver == 0) {
         return vlm_fail(err, VLM_EDEVICE, "cuda:%u: there is no NVIDIA driver", r->index);
@@ -78,10 +82,14 @@ find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 
     code = code == 0 ? d->driver->count(&n) : code;
 
-    if (code == VLM_CODE_OLD_DRIVER) {
+    /* Minor versions are compatible in both directions. */
+
+    if (code == VLM_CODE_OLD_DRIVER || driver / 1000 < d->built_by / 1000) {
         return vlm_fail(err, VLM_EDEVICE, "cuda:%u: the NVIDIA driver is too old: it knows CUDA "
-                        "%d.%d, %d.%d is wanted", r->index, driver / 1000, driver / 10 % 100,
-                        runtime / 1000, runtime / 10 % 100);
+                        VERSION ", and the library, which CUDA " VERSION " has built, wants a "
+                        "driver from %d on; for this driver install %s, then \"make cuda\"",
+                        r->index, OF_VERSION(driver), OF_VERSION(d->built_by),
+                        vlm_cuda_least_driver(d->built_by / 1000), vlm_cuda_toolkit(driver / 1000));
     }
 
     if (code == VLM_CODE_NO_DEVICE || (code == 0 && n == 0)) {
@@ -130,12 +138,7 @@ load_kernels(vlm_device_t *d, vlm_err_t *err)
     vlm_load_sample(d);
     vlm_load_segments(d);
 
-    if (d->fault != 0) {
-        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d, at %s)", d->index,
-                        d->driver->text(d->fault), d->fault, d->fault_at);
-    }
-
-    return 0;
+    return d->fault == 0 ? 0 : open_failed(d, d->fault, err);
 }
 
 
@@ -181,10 +184,30 @@ take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 static int
 open_failed(vlm_device_t *d, int code, vlm_err_t *err)
 {
+    const vlm_facts_of_device_t *f = &d->facts;
+
     (void) vlm_device_check(d, code, "open");
 
-    return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", d->index, d->driver->text(code),
-                    code);
+    switch (code) {
+
+    case VLM_CODE_NO_KERNEL:
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s is of sm_%u, for which the library, which "
+                        "CUDA " VERSION " has built, has no kernels: see docs/gpu.md", d->index,
+                        f->name, f->arch, OF_VERSION(d->built_by));
+
+    case VLM_CODE_BAD_PTX:
+    case VLM_CODE_NO_COMPILER:
+    case VLM_CODE_NEW_PTX:
+    case VLM_CODE_NO_COMPILING:
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s is of sm_%u, newer than the library, which "
+                        "CUDA " VERSION " has built, and the driver cannot compile its kernels: "
+                        "%s (error %d)", d->index, f->name, f->arch, OF_VERSION(d->built_by),
+                        d->driver->text(code), code);
+
+    default:
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d, at %s)", d->index,
+                        d->driver->text(code), code, d->fault_at);
+    }
 }
 
 

@@ -32,6 +32,7 @@ struct vlm_device_s {
     const vlm_driver_t     *driver;
     vlm_facts_of_device_t   facts;
     uint32_t                index;
+    int                     built_by;  /* CUDA's version: 11080 is 11.8 */
     void                   *stream;
     vlm_type_t              weights;
 

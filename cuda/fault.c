@@ -19,9 +19,11 @@ static const struct {
     {   1, VLM_FAULT_REFUSED },        /* InvalidValue */
     {   2, VLM_FAULT_REFUSED },        /* MemoryAllocation */
     {   9, VLM_FAULT_REFUSED },        /* InvalidConfiguration */
+    {  36, VLM_FAULT_REFUSED },        /* CallRequiresNewerDriver */
     {  98, VLM_FAULT_REFUSED },        /* InvalidDeviceFunction */
     { 701, VLM_FAULT_REFUSED },        /* LaunchOutOfResources */
     { 720, VLM_FAULT_REFUSED },        /* CooperativeLaunchTooLarge */
+    { 801, VLM_FAULT_REFUSED },        /* NotSupported */
     { 900, VLM_FAULT_REFUSED },        /* StreamCaptureUnsupported */
     { 901, VLM_FAULT_REFUSED },        /* StreamCaptureInvalidated */
     { 902, VLM_FAULT_REFUSED },        /* StreamCaptureMerge */
@@ -39,7 +41,10 @@ static const struct {
     { 100, VLM_FAULT_UNUSABLE },       /* NoDevice */
     { 101, VLM_FAULT_UNUSABLE },       /* InvalidDevice */
     { 209, VLM_FAULT_UNUSABLE },       /* NoKernelImageForDevice */
+    { 218, VLM_FAULT_UNUSABLE },       /* InvalidPtx */
+    { 221, VLM_FAULT_UNUSABLE },       /* JitCompilerNotFound */
     { 222, VLM_FAULT_UNUSABLE },       /* UnsupportedPtxVersion */
+    { 223, VLM_FAULT_UNUSABLE },       /* JitCompilationDisabled */
     { 802, VLM_FAULT_UNUSABLE },       /* SystemNotReady */
     { 803, VLM_FAULT_UNUSABLE },       /* SystemDriverMismatch */
     { 804, VLM_FAULT_UNUSABLE },       /* CompatNotSupportedOnDevice */

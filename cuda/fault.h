@@ -11,6 +11,11 @@
 #define VLM_CODE_NO_MEMORY   2         /* MemoryAllocation */
 #define VLM_CODE_OLD_DRIVER  35        /* InsufficientDriver */
 #define VLM_CODE_NO_DEVICE   100       /* NoDevice */
+#define VLM_CODE_NO_KERNEL   209       /* NoKernelImageForDevice */
+#define VLM_CODE_BAD_PTX     218       /* InvalidPtx */
+#define VLM_CODE_NO_COMPILER 221       /* JitCompilerNotFound */
+#define VLM_CODE_NEW_PTX     222       /* UnsupportedPtxVersion */
+#define VLM_CODE_NO_COMPILING 223      /* JitCompilationDisabled */
 
 typedef enum {
     VLM_FAULT_NONE,

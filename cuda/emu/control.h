@@ -13,6 +13,7 @@
 typedef enum {
     VLM_EMU_SEED,                      /* of blocks, warps, lanes and poison */
     VLM_EMU_DRIVER,                    /* CUDA's version that the driver knows: 13000; 0: none */
+    VLM_EMU_BUILT_BY,                  /* CUDA's version that built the library */
     VLM_EMU_DEVICES,
     VLM_EMU_ARCH,
     VLM_EMU_BYTES,                     /* of memory */

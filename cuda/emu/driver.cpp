@@ -26,7 +26,7 @@
 #define FREED         0xdd             /* a read after the release shows */
 
 static uint64_t settings[VLM_EMU_SETTINGS] = {
-    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0, 1, 2, 0
+    1, 13000, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0, 1, 2, 0
 };
 
 static vlm_emu_counts_t  counts;
@@ -161,7 +161,7 @@ static int
 emu_version(int *driver, int *runtime)
 {
     *driver = static_cast<int>(settings[VLM_EMU_DRIVER]);
-    *runtime = 13000;
+    *runtime = static_cast<int>(settings[VLM_EMU_BUILT_BY]);
 
     return begin();
 }
@@ -175,7 +175,7 @@ emu_count(int *n)
     code = begin();
     *n = static_cast<int>(settings[VLM_EMU_DEVICES]);
 
-    if (code == 0 && settings[VLM_EMU_DRIVER] < 13000) {
+    if (code == 0 && settings[VLM_EMU_DRIVER] / 1000 < settings[VLM_EMU_BUILT_BY] / 1000) {
         code = 35;
     }
 

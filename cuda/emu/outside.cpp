@@ -3,7 +3,7 @@
  * are words in the environment variable VLM_EMULATOR, which is read when the library is loaded, and
  * the same words in a file that a test creates later.
  *
- *   driver= devices= arch= bytes= used= takes= keeps=    numbers, as in control.h
+ *   driver= built_by= devices= arch= bytes= used= takes= keeps=    numbers, as in control.h
  *   fail=CODE@N    the N-th call from now returns CODE; with CODE "hang" it does not return
  *   note=PATH      appends a line with the process ID to this file at once
  *   file=PATH      reads this file at the first call after it was created, and removes it
@@ -64,6 +64,7 @@ apply_word(const char *word)
         vlm_emu_setting_t   setting;
     } numbers[] = {
         { "driver", VLM_EMU_DRIVER },
+        { "built_by", VLM_EMU_BUILT_BY },
         { "devices", VLM_EMU_DEVICES },
         { "arch", VLM_EMU_ARCH },
         { "bytes", VLM_EMU_BYTES },

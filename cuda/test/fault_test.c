@@ -39,7 +39,7 @@ static void
 a_refused_call_leaves_the_device_usable(void **state)
 {
     const int  codes[] = {
-        1, 2, 9, 98, 701, 720, 900, 901, 902, 903, 904, 905, 906, 907, 908
+        1, 2, 9, 36, 98, 701, 720, 801, 900, 901, 902, 903, 904, 905, 906, 907, 908
     };
 
     (void) state;
@@ -50,7 +50,7 @@ a_refused_call_leaves_the_device_usable(void **state)
 static void
 without_a_device_that_we_can_use_there_is_the_cpu(void **state)
 {
-    const int  codes[] = { 3, 34, 35, 46, 100, 101, 209, 222, 802, 803, 804 };
+    const int  codes[] = { 3, 34, 35, 46, 100, 101, 209, 218, 221, 222, 223, 802, 803, 804 };
 
     (void) state;
     all_are(codes, COUNT(codes), VLM_FAULT_UNUSABLE);

@@ -270,7 +270,11 @@ the_message_names_the_missing_part_with_its_numbers(void **state)
         const char        *words;
     } cases[] = {
         { VLM_EMU_DRIVER, 0, 13000, "there is no NVIDIA driver" },
-        { VLM_EMU_DRIVER, 12040, 13000, "too old: it knows CUDA 12.4, 13.0 is wanted" },
+        { VLM_EMU_DRIVER, 12040, 13000, "too old: it knows CUDA 12.4, and the library, which CUDA "
+          "13.0 has built, wants a driver from 580 on; for this driver install "
+          "nvidia-cuda-toolkit of Debian 12 or 13, " },
+        { VLM_EMU_DRIVER, 11080, 13000, "install nvidia-cuda-toolkit of Debian 12 (CUDA 11.8), " },
+        { VLM_EMU_DRIVER, 10020, 13000, "install a driver from 450 on, " },
         { VLM_EMU_DEVICES, 0, 1, "there is no CUDA device" },
         { VLM_EMU_ARCH, 70, 90, "is of sm_70, sm_75 is the least" },
         { VLM_EMU_BYTES, 1 << 20, UINT64_C(8) << 30, "has 1m free of 1m, the plan wants" }
@@ -294,6 +298,88 @@ the_message_names_the_missing_part_with_its_numbers(void **state)
 
     assert_int_equal(counts().blocks, 0);
     assert_int_equal(counts().streams, 0);
+}
+
+
+static void
+a_driver_is_refused_by_its_major_version_alone(void **state)
+{
+    vlm_t      *v;
+    uint32_t    i;
+    vlm_err_t   err;
+
+    static const struct {
+        uint64_t     driver, built_by;
+        const char  *words;            /* NULL: it is taken */
+    } cases[] = {
+        { 12020, 12040, NULL },        /* Debian 12's driver, Debian 13's toolkit */
+        { 12000, 12090, NULL },
+        { 11000, 11080, NULL },
+        { 13000, 11080, NULL },
+        { 10020, 11080, "which CUDA 11.8 has built, wants a driver from 450 on; " },
+        { 11080, 12040, "which CUDA 12.4 has built, wants a driver from 525 on; " },
+        { 12090, 13000, "which CUDA 13.0 has built, wants a driver from 580 on; " }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        set(VLM_EMU_DRIVER, cases[i].driver);
+        set(VLM_EMU_BUILT_BY, cases[i].built_by);
+        v = open_model(&err);
+        assert_int_equal(vlm_load(v, &err), cases[i].words == NULL ? 0 : -1);
+
+        if (cases[i].words != NULL && strstr(err.text, cases[i].words) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].words, err.text);
+        }
+
+        vlm_close(v);
+    }
+
+    set(VLM_EMU_DRIVER, 13000);
+    set(VLM_EMU_BUILT_BY, 13000);
+}
+
+
+/* Calls 1 to 5 look at the device, from the 6th on its kernels are loaded. */
+static void
+a_card_without_kernels_is_named_with_the_toolkit(void **state)
+{
+    vlm_t      *v;
+    uint32_t    i;
+    vlm_err_t   err;
+
+    static const struct {
+        uint64_t     code;
+        const char  *words;
+    } cases[] = {
+        { 209, "is of sm_120, for which the library, which CUDA 11.8 has built, has no" },
+        { 218, "is of sm_120, newer than the library, which CUDA 11.8 has built, and" },
+        { 221, "the driver cannot compile its kernels: " },
+        { 222, "the driver cannot compile its kernels: " },
+        { 223, "the driver cannot compile its kernels: " }
+    };
+
+    (void) state;
+    set(VLM_EMU_ARCH, 120);
+    set(VLM_EMU_BUILT_BY, 11080);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        set(VLM_EMU_FAIL_CODE, cases[i].code);
+        set(VLM_EMU_FAIL_AT, 6);
+        v = open_model(&err);
+        assert_int_equal(vlm_load(v, &err), -1);
+
+        if (strstr(err.text, cases[i].words) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].words, err.text);
+        }
+
+        vlm_close(v);
+        set(VLM_EMU_FORGET, 1);
+    }
+
+    set(VLM_EMU_ARCH, VLM_EMU / 10);
+    set(VLM_EMU_BUILT_BY, 13000);
 }
 
 
@@ -371,6 +457,10 @@ main(void)
         cmocka_unit_test(a_load_that_fails_says_why_and_leaves_nothing),
         cmocka_unit_test(an_answer_that_fails_says_why_and_the_next_one_is_as_ever),
         cmocka_unit_test(the_message_names_the_missing_part_with_its_numbers),
+        cmocka_unit_test(a_driver_is_refused_by_its_major_version_alone),
+        cmocka_unit_test(a_card_without_kernels_is_named_with_the_toolkit),
+        cmocka_unit_test(a_driver_is_refused_by_its_major_version_alone),
+        cmocka_unit_test(a_card_without_kernels_is_named_with_the_toolkit),
         cmocka_unit_test(device_auto_takes_the_cpu_and_says_why),
         cmocka_unit_test(device_auto_takes_the_cpu_when_memory_that_was_free_is_not_given)
     };

@@ -247,10 +247,35 @@ test_pages(void **state)
 }
 
 
+/* The driver's file, as the kernel has it. */
+static void
+put_driver(fixture_t *f, const char *what)
+{
+    char  text[256];
+
+    (void) snprintf(text, sizeof(text), "NVRM version: NVIDIA UNIX %s  Thu May  8 18:44:05 UTC "
+                    "2025\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n", what);
+    put(f, "/proc/driver/nvidia/version", text);
+}
+
+
 static void
 test_card(void **state)
 {
+    size_t      i;
     fixture_t  *f = *state;
+
+    static const struct {
+        const char  *what, *remedy;
+    } drivers[] = {
+        { "x86_64 Kernel Module  535.261.03", "; for the driver, 535, with nvidia-cuda-toolkit of "
+          "Debian 12 or 13, or CUDA 12 of NVIDIA (JetPack 6: 12.6)\n" },
+        { "x86_64 Kernel Module  550.163.01", "; for the driver, 550, with nvidia-cuda-toolkit " },
+        { "aarch64 Kernel Module  540.4.0", "; for the driver, 540, with nvidia-cuda-toolkit " },
+        { "x86_64 Kernel Module  470.256.02", "470, with nvidia-cuda-toolkit of Debian 12 (CUDA " },
+        { "Open Kernel Module for x86_64  580.159.04", "; for the driver, 580, with any CUDA " },
+        { "x86_64 Kernel Module  390.157", "; the driver is 390: install a driver from 450 on, " }
+    };
 
     (void) look(f, vlm_doctor_memory);
     assert_string_equal(look(f, vlm_doctor_gpu), "");      /* device cpu asks for none */
@@ -261,6 +286,18 @@ test_card(void **state)
     put(f, "/dev/nvidiactl", "");
     (void) look(f, vlm_doctor_gpu);
     assert_non_null(strstr(f->said, "warn: there is a GPU, and no libvlm_cuda.so beside"));
+
+    assert_non_null(strstr(f->said, "; install nginx-vlm-cuda, or \"make cuda\"\n"));
+
+    /* What builds a library that the driver takes. */
+
+    for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+        put_driver(f, drivers[i].what);
+
+        if (strstr(look(f, vlm_doctor_gpu), drivers[i].remedy) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", drivers[i].remedy, f->said);
+        }
+    }
 
     f->args.conf.device = "cuda:1";
     (void) look(f, vlm_doctor_gpu);

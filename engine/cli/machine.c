@@ -10,7 +10,9 @@
 #include "base/size.h"
 #include "cli/doctor.h"
 #include "ops/cuda.h"
+#include "ops/cuda_driver.h"
 
+#define DRIVER   "/proc/driver/nvidia/version"
 #define SERVICE  "/sys/fs/cgroup/system.slice/nginx.service/memory.max"
 #define PAGES    "/sys/kernel/mm/transparent_hugepage/enabled"
 #define LIBRARY  "install nginx-vlm-cuda, or \"make cuda\""
@@ -303,6 +305,45 @@ has_card(const vlm_doctor_t *d)
 }
 
 
+/* The major number of the driver, of "NVRM version: ... Module  535.261.03  ..."; 0: not known. */
+static int
+driver_of(const vlm_doctor_t *d)
+{
+    char  text[1024], *p;
+
+    (void) vlm_doctor_text(d, DRIVER, text, sizeof(text));
+    p = strstr(text, "NVRM");
+
+    for (p = p == NULL ? NULL : strchr(p, ' '); p != NULL; p = strchr(p + 1, ' ')) {
+        if (p[1] >= '1' && p[1] <= '9' && p[1 + strspn(p + 1, "0123456789")] == '.') {
+            return atoi(p + 1);
+        }
+    }
+
+    return 0;
+}
+
+
+/* The remedy is a library that the driver takes, which that of the newest CUDA need not be. */
+static void
+say_build(vlm_doctor_t *d, vlm_finding_t f, const char *text)
+{
+    int   driver = driver_of(d), cuda = vlm_cuda_of_driver(driver);
+    char  remedy[256] = LIBRARY;
+
+    if (driver != 0 && cuda == 0) {
+        (void) snprintf(remedy, sizeof(remedy), "the driver is %d: install %s, then nginx-vlm-cuda",
+                        driver, vlm_cuda_toolkit(cuda));
+
+    } else if (driver != 0) {
+        (void) snprintf(remedy, sizeof(remedy), LIBRARY "; for the driver, %d, with %s", driver,
+                        vlm_cuda_toolkit(cuda));
+    }
+
+    vlm_doctor_say(d, f, remedy, "%s", text);
+}
+
+
 /* Opens the device as a worker would, with the plan's bytes, and closes it. */
 static void
 try_card(vlm_doctor_t *d, vlm_finding_t bad)
@@ -335,6 +376,7 @@ void
 vlm_doctor_gpu(vlm_doctor_t *d)
 {
     int          wanted, there;
+    char         text[128];
     const char  *device = d->args->conf.device;
 
     wanted = strncmp(device, "cuda", 4) == 0;
@@ -357,12 +399,13 @@ vlm_doctor_gpu(vlm_doctor_t *d)
                        "beside this program, which cannot try it");
 
     } else if (wanted) {
-        vlm_doctor_say(d, VLM_STOPS, LIBRARY, "device %s needs " VLM_CUDA_LIBRARY " beside the "
-                       "module and beside this program", device);
+        (void) snprintf(text, sizeof(text), "device %.32s needs " VLM_CUDA_LIBRARY " beside the "
+                        "module and beside this program", device);
+        say_build(d, VLM_STOPS, text);
 
     } else if (has_card(d)) {
-        vlm_doctor_say(d, VLM_WARNS, LIBRARY, "there is a GPU, and no " VLM_CUDA_LIBRARY
-                       " beside the module: the cpu is taken");
+        say_build(d, VLM_WARNS, "there is a GPU, and no " VLM_CUDA_LIBRARY " beside the module: "
+                  "the cpu is taken");
 
     } else {
         vlm_doctor_say(d, VLM_FINE, NULL, "there is no driver of NVIDIA and no " VLM_CUDA_LIBRARY

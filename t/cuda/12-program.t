@@ -39,6 +39,7 @@ unlike($said, qr/^\w+: the plan has/m, "the machine's memory is not asked about"
 like($said, qr/^ok: the plan has \d+m, and this machine/m, 'device auto needs memory for the CPU, too');
 
 for (['driver=0', qr/cuda:0: there is no NVIDIA driver/], ['devices=0', qr/cuda:0: there is no CUDA device/],
+     ['driver=12020', qr/cuda:0: .* for this driver install nvidia-cuda-toolkit of Debian 12 or 13, .*/],
      ['bytes=' . 2 * 1024 * 1024, qr/cuda:0: .* has 2m free of 2m, the plan wants \d+m/])
 {
     my ($words, $cause) = @$_;
@@ -51,6 +52,9 @@ for (['driver=0', qr/cuda:0: there is no NVIDIA driver/], ['devices=0', qr/cuda:
     is($rc, 0, "$words does not stop device auto");
     like($said, qr/^warn: .*$cause; docs\/gpu\.md has the causes/m, 'the finding is a warning');
 }
+
+($rc, $said) = doctor('driver=12020 built_by=12040', '--device cuda');
+is($rc, 0, 'a driver of an earlier minor version stops nothing');
 
 my $table = `$TOP/vlm bench demo/model --device cuda --slots 1`;
 is($?, 0, 'bench ends well');

@@ -19,7 +19,7 @@ my $GB = 1024 * $MB;
 my @causes = (
     ['no driver', '', 'driver=0', qr/cuda:0: there is no NVIDIA driver/],
     ['a driver that is too old', '', 'driver=12040',
-     qr/cuda:0: the NVIDIA driver is too old: it knows CUDA 12\.4, 13\.0 is wanted/],
+     qr/cuda:0: the NVIDIA driver is too old: it knows CUDA 12\.4, and the library, which CUDA 13\.0 has built, wants a driver from 580 on; for this driver install nvidia-cuda-toolkit of Debian 12 or 13, or CUDA 12 of NVIDIA \(JetPack 6: 12\.6\), then "make cuda"/],
     ['no device', '', 'devices=0', qr/cuda:0: there is no CUDA device/],
     ['no such device', ':2', '',
      qr/cuda:2: this machine has 1 CUDA device, the last is cuda:0/],
@@ -30,7 +30,7 @@ my @causes = (
      qr/cuda:0: emulator 0 has 2m free of 2m, the plan wants \d+m/],
     ['a device whose memory is in use', '', "bytes=$GB used=" . 1022 * $MB,
      qr/cuda:0: emulator 0 has 2m free of 1024m, the plan wants \d+m/],
-    ['a device in exclusive use', '', 'fail=46@4', qr/cuda:0: .* \(error 46\)/],
+    ['a device in exclusive use', '', 'fail=46@4', qr/cuda:0: .* \(error 46, at open\)/],
 );
 
 my $n = 0;
