@@ -37,6 +37,8 @@ fi
 profiles=
 if [ -n "${NVCC:-}" ]; then
     profiles=-Ppkg.nginx-vlm.cuda
+    export NVCC
+    cuda/toolkit words "$NVCC"
 else
     echo 'nginx-vlm-cuda is left out, because there is no nvcc: docs/gpu.md says where it comes from.'
 fi
