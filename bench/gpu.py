@@ -6,6 +6,7 @@
     bench/gpu.py --table build/gpu.json  the tables for docs/gpu.md
     bench/gpu.py --scenes                renders the demo's scenes beforehand (this needs Pillow)
     bench/gpu.py --emulated ...          a rehearsal with tiny shapes on the emulated device
+    bench/gpu.py --built ...             builds nothing: build/ is of another machine
 
 The parts are build, sanitizer, parity, fidelity, demo, memory and speed.  Nothing is downloaded.
 Checkpoints of random weights, 7.5 and 16 GB, are written below build/gpu (--data) while the first
@@ -49,8 +50,9 @@ OF_MEMORY = ("plan", "overhead", "idle", "peak")
 class Bench:
     """The settings and results that the parts share: paths, shapes, sizes."""
 
-    def __init__(self, emulated, data):
+    def __init__(self, emulated, data, built=False):
         self.emulated = emulated
+        self.builds = not emulated and not built
         self.data = data
         self.smi = gpu_server.Smi(os.environ.get("VLM_SMI", "nvidia-smi"))
         gpu, driver = self.smi.name()
@@ -71,7 +73,7 @@ class Bench:
 
     def make(self, *targets):
         """Builds targets of this commit for a part; for a rehearsal, make test-cuda has built them."""
-        if not self.emulated:
+        if self.builds:
             run(["make", "--no-print-directory", *targets], 580)
 
     # -- checkpoints -----------------------------------------------------------------------------
@@ -135,6 +137,8 @@ def library(b):
     if b.emulated:
         shutil.copy(ROOT + "/build/vlm", b.where)
         return {"library": "emulated"}
+    if not b.builds:
+        return {"library": "of another machine, sm_" + b.arch}
     if has_nvcc():
         b.make("cuda-one", "ARCHS=" + b.arch)
         return {"library": "sm_" + b.arch}
@@ -160,7 +164,7 @@ def card_tests(b):
     if b.emulated:
         return [b.where + "/fault_test", b.where + "/rows_test"]
     where = b.where + "/card-tests"
-    if has_nvcc():
+    if b.builds and has_nvcc():
         b.make("cuda-one-tests", "ARCHS=" + b.arch)
     if not os.path.exists(where):
         raise BenchError("there is no %s: it needs nvcc" % where)
@@ -437,6 +441,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--parts", default="")
     p.add_argument("--emulated", action="store_true")
+    p.add_argument("--built", action="store_true")
     p.add_argument("--out")
     p.add_argument("--data", default=ROOT + "/build/gpu")
     p.add_argument("--table", metavar="JSON")
@@ -462,7 +467,7 @@ def main():
     args.out = args.out or ROOT + ("/build/gpu-rehearsal.json" if args.emulated else "/build/gpu.json")
     try:
         results = earlier(args.out)
-        b = Bench(args.emulated, args.data)
+        b = Bench(args.emulated, args.data, args.built)
     except BenchError as t:
         print("nothing was measured: %s" % t, file=sys.stderr)
         return 1
