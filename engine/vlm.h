@@ -608,7 +608,7 @@ typedef struct {
                                           were not picked */
     uint64_t     cached_tokens, pictures, cached_pictures;     /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */
-    char         reason[128];          /* why device auto chose it; "" if configured */
+    char         reason[480];          /* why device auto chose it; "" if configured */
     vlm_plan_t   plan;
     uint64_t     taken;                /* the device's own use, measured after the load, where
                                           plan.device is a declared figure; 0: not known */

@@ -279,7 +279,7 @@ typedef struct {
     vlm_plan_t                    plan;
     uint64_t                      taken;       /* as in vlm_stat_t */
     char                          device[64];
-    char                          device_reason[128];
+    char                          device_reason[480];
     char                          reason[480]; /* of a failed load */
     char                          store_reason[256];   /* its last error */
     char                          encoder_reason[480]; /* of a failed load */

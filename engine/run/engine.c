@@ -78,7 +78,7 @@ failed:
 static int
 take_cpu(vlm_t *v, vlm_err_t *err)
 {
-    (void) snprintf(v->reason, sizeof(v->reason), "device auto took the cpu: %.90s", err->text);
+    (void) snprintf(v->reason, sizeof(v->reason), "device auto took the cpu: %.450s", err->text);
     v->conf.device = "cpu";
     memset(err, 0, sizeof(*err));
 

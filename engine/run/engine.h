@@ -45,7 +45,7 @@ struct vlm_s {
     vlm_forms_t      *forms;           /* compiled grammars */
     vlm_known_t       known;           /* pictures */
     vlm_plan_t        plan;
-    char              reason[128];     /* why device auto chose its device */
+    char              reason[480];     /* why device auto chose its device */
     int               lost;            /* 1: the device was lost while it was opened */
     vlm_packed_t      packed;          /* the cache file, whose mapping may hold the weights */
     uint8_t          *reserved;        /* [reserved_bytes] the plan's block, on the device */

@@ -51,7 +51,7 @@ static int
 plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 {
     int                rc, cuda, assumed;
-    char               reason[128];
+    char               reason[480];
     uint32_t           index;
     vlm_conf_t         conf;
     vlm_model_t        m;
@@ -155,7 +155,7 @@ vlm_device_choose(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda,
     if (vlm_cuda_takes(conf->weights, config->text.head_dim, config->vision.head_dim,
                        automatic ? &cause : err) != 0)
     {
-        (void) snprintf(reason, bytes, "device auto took the cpu: %.90s", cause.text);
+        (void) snprintf(reason, bytes, "device auto took the cpu: %.450s", cause.text);
         return automatic ? 0 : -1;
     }
 

@@ -223,9 +223,8 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     }
 
     ngx_memcpy(shm->device, st.device, sizeof(shm->device));
-    ngx_memcpy(shm->device_reason,
-               st.reason[0] ? st.reason : eng->life.device_note,
-               sizeof(shm->device_reason));
+    ngx_http_vlm_copy(shm->device_reason,
+                      st.reason[0] ? st.reason : eng->life.device_note);
     ngx_http_vlm_copy(shm->reason, reason);
 
     shm->progress = state == NGX_HTTP_VLM_READY ? 100 : st.progress;
