@@ -410,7 +410,7 @@ build/nginx-source/configure: | deps-build
 	rm -r $(@D)/lists
 
 # Targets that build much: one after the other.
-test-targets: module nvcc nvcc-debian | deps-fuzz
+test-targets: module tools nvcc nvcc-debian | deps-fuzz
 	@VLM_TEST_JOBS=1 t/suite -o build/results-targets -n targets targets
 
 # Commands of docs/, without the packages that prometheus depends on.  Debian 12 has kubectl in kubernetes-client.

@@ -113,6 +113,8 @@ sub builds {
     is($?, 0, "$name: make cuda compiles the library within the limits") or diag(substr $said, -4000);
     like(`nm -D --defined-only $COPY/build/libvlm_cuda.so`, qr/^\w+ T vlm_cuda_open\n\z/, 'which has its one symbol');
     unlike(`readelf -d $COPY/build/libvlm_cuda.so`, qr/libcuda/, 'and needs no library of CUDA');
+    system("cp build/vlm $COPY/build/vlm") == 0 or die "build/vlm: $!\n";
+    like(`$COPY/build/vlm doctor demo/model --device cuda --module none 2>&1`, qr/there is no NVIDIA driver|the GPU takes the model/, 'and loads');
     is(join(' ', sort { $a cmp $b } keys %{{ map { $_ => 1 } $said =~ /^([a-z]\S*) +\d+ +\d+ +\d+ +\d+$/mg }}),
        join(' ', sort keys %kernels), 'it prints what each kernel takes');
 
