@@ -326,7 +326,7 @@ POST /v1/chat/completions
 {"messages":[{"role":"user","content":"an endless one"}]}
 --- error_code: 504
 --- response_body
-{"choices":[{"delta":{},"finish_reason":"error","index":0}],"error":{"code":"timeout","message":"The answer took longer than 5 seconds","param":null,"type":"server_error"}}
+{"error":{"code":"timeout","message":"The answer took longer than 5 seconds","param":null,"type":"server_error"}}
 --- no_error_log
 [error]
 
