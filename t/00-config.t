@@ -1476,7 +1476,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr{store .*/model.gguf/vlm: Not a directory in .*:\d+}]
+[qr{store .*/model.gguf/vlm is no directory in .*:\d+}]
 
 
 

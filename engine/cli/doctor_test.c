@@ -289,7 +289,7 @@ test_card(void **state)
 
     assert_non_null(strstr(f->said, "; install nginx-vlm-cuda, or \"make cuda\"\n"));
 
-    /* What builds a library that the driver takes. */
+    /* The sentence names a toolkit whose library the driver takes. */
 
     for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
         put_driver(f, drivers[i].what);

@@ -16,7 +16,7 @@ int vlm_cuda_least_driver(int cuda);
 /* The latest CUDA whose libraries this driver takes: 535 is 12; 0: it takes none. */
 int vlm_cuda_of_driver(int driver);
 
-/* What to install for a driver of this CUDA, so that a library which it takes can be built. */
+/* The toolkit to install for a driver of this CUDA: it builds a library that the driver takes. */
 const char *vlm_cuda_toolkit(int cuda);
 
 #endif

@@ -67,8 +67,6 @@ for my $workers (1, 3) {
 
     mkdir $s->dir . '/store', 0755;
     chmod 0755, $s->dir . '/store';
-    VLM::spew($s->dir . '/store/vlm.db', '');
-    chmod 0644, $s->dir . '/store/vlm.db';
 
     $s->start->ready;
     $s->upload('demo/pictures/table-01.png');
