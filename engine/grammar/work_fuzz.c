@@ -1,7 +1,7 @@
 /*
  * Fuzz target: a grammar in GBNF or, behind "{", a schema, a zero, and bytes of an answer.
- * The target looks for work: each further power of two of steps counts as new coverage, and a mask or a byte
- * beyond its bound is a finding.
+ * The target looks for work: each further power of two of steps counts as new coverage, and a mask
+ * or a byte beyond its bound is a finding.
  */
 
 #include "run/answer_fuzz.h"
