@@ -3,6 +3,7 @@
 #include "lines.h"
 
 #include <math.h>
+#include <string.h>
 #include <utf8proc.h>
 
 #include "order.h"
@@ -161,29 +162,139 @@ read_rightward(line_t *line)
 }
 
 
-/* A line of a page that is read leftward: all is turned around but for words and numbers. */
+static int
+is_digit(const line_t *line, size_t i)
+{
+    int  class;
+
+    if (i >= line->n || line->shown[i] == SPACE) {
+        return 0;
+    }
+
+    class = utf8proc_get_property((utf8proc_int32_t) line->chars[line->shown[i]].c)->bidi_class;
+
+    return class == UTF8PROC_BIDI_CLASS_EN || class == UTF8PROC_BIDI_CLASS_AN;
+}
+
+
+/* A sign is a number's within it, and such as a percent sign beside it, too. */
+static direction_t
+leftward_at(const line_t *line, size_t i)
+{
+    const direction_t  d = direction_at(line, i);
+    const int          before = i > 0 && is_digit(line, i - 1), after = is_digit(line, i + 1);
+
+    if (d != NUMBER || is_digit(line, i)) {
+        return d;
+    }
+
+    return utf8proc_get_property((utf8proc_int32_t) line->chars[line->shown[i]].c)->bidi_class
+           == UTF8PROC_BIDI_CLASS_ET ? before || after ? NUMBER : NEUTRAL
+           : before && after ? NUMBER : NEUTRAL;
+}
+
+
+/* Numbers are read rightward, and what stands between them leftward, as in "1, 2". */
+static void
+read_numbers(line_t *line, size_t first, size_t end)
+{
+    size_t  i;
+
+    for (; end > first; end = i) {
+        for (i = end; i > first && leftward_at(line, i - 1) == NUMBER; i--) { }
+
+        read_from_left(line, i, end);
+
+        for (end = i; i > first && leftward_at(line, i - 1) != NUMBER; i--) { }
+
+        read_from_right(line, i, end);
+    }
+}
+
+
+/* The character if it is one of these, or 0. */
+static char
+one_of(const line_t *line, size_t i, const char *these)
+{
+    const uint32_t  c = line->shown[i] == SPACE ? 0 : line->chars[line->shown[i]].c;
+
+    return c > 0 && c < 0x80 && strchr(these, (int) c) != NULL ? (char) c : 0;
+}
+
+
+/* The end of the brackets that a phrase opens and that stand right behind it. */
+static size_t
+close_brackets(const line_t *line, size_t first, size_t to, size_t end)
+{
+    size_t  open = 0;
+
+    for (; first < to; first++) {
+        open += one_of(line, first, "([{") != 0;
+        open -= open > 0 && one_of(line, first, ")]}") != 0;
+    }
+
+    for (; open > 0 && to < end && one_of(line, to, ")]}"); to++) {
+        open--;
+    }
+
+    return to;
+}
+
+
+/*
+ * A part of a leftward line that has no leftward letters.  Signs around a phrase are the line's,
+ * but for what begins names and commands, and what closes its brackets.
+ */
+static void
+read_part(line_t *line, size_t first, size_t end)
+{
+    size_t  i, from, to, letters = 0;
+
+    for (i = first; i < end; i++) {
+        letters += direction_at(line, i) == RIGHTWARD;
+    }
+
+    if (letters == 0) {
+        read_numbers(line, first, end);
+        return;
+    }
+
+    for (to = end; leftward_at(line, to - 1) == NEUTRAL; to--) { }
+    for (from = first; leftward_at(line, from) == NEUTRAL; from++) { }
+    for (; from > first && one_of(line, from - 1, "\\#@/_"); from--) { }
+
+    to = close_brackets(line, from, to, end);
+
+    read_from_right(line, to, end);
+    read_from_left(line, from, to);
+    read_from_right(line, first, from);
+}
+
+
+/*
+ * A line of a page that is read leftward: all is turned around but for words and numbers.  In one
+ * without leftward letters nothing is.
+ */
 static void
 read_leftward(line_t *line)
 {
-    size_t       i, first;
-    direction_t  d;
+    size_t  i, first;
+
+    for (i = 0; i < line->n && direction_at(line, i) != LEFTWARD; i++) { }
+
+    if (i == line->n) {
+        read_from_left(line, 0, line->n);
+        return;
+    }
 
     for (i = line->n; i > 0; i = first) {
-        for (first = i; first > 0; first--) {
-            d = direction_at(line, first - 1);
+        for (first = i; first > 0 && direction_at(line, first - 1) != LEFTWARD; first--) { }
 
-            if (d == RIGHTWARD || d == NUMBER) {
-                break;
-            }
-        }
+        read_part(line, first, i);
+
+        for (i = first; first > 0 && direction_at(line, first - 1) == LEFTWARD; first--) { }
 
         read_from_right(line, first, i);
-
-        for (i = first; first > 0 && direction_at(line, first - 1) != LEFTWARD; first--) { }
-
-        for (; first < i && line->shown[first] == SPACE; first++) { }
-
-        read_from_left(line, first, i);
     }
 }
 

@@ -86,6 +86,38 @@ runs_have_their_directions(void **state)
 }
 
 
+/* A sign between two numbers, or behind a word, is the line's; one within a number is that's. */
+static void
+signs_are_read_where_they_stand(void **state)
+{
+    (void) state;
+
+    line_reads("תולעמ 70 ,איה", "היא, 70 מעלות");
+    line_reads("5 :ריחמה", "המחיר: 5");
+    line_reads("5- :ריחמה", "המחיר: -5");
+    line_reads(".300 ,200 ,100 :םיכרע", "ערכים: 100, 200, 300.");
+    line_reads("ריחמהמ 50% ,12/05/2024-ב", "ב-12/05/2024, 50% מהמחיר");
+    line_reads("ةجرد 70 ،١٢٣٫٤٥ :ميقلا", "القيم: ١٢٣٫٤٥، 70 درجة");
+    line_reads("ףוס ,IP 67 ,ןקת", "תקן, IP 67, סוף");
+    line_reads("ףוס \\ab{cd} ןקת", "תקן \\ab{cd} סוף");
+    line_reads("ףוס ,@ab.c ןקת", "תקן @ab.c, סוף");
+}
+
+
+static void
+a_line_of_english_stays_on_a_page_of_hebrew(void **state)
+{
+    page_t  page = { 0 };
+
+    (void) state;
+
+    put(&page, "תועיטב תוארוה", 50, 50);
+    put(&page, "12 ab (cd).", 50, 80);
+    put(&page, "100, 200", 50, 110);
+    reads(&page, "הוראות בטיעות\n12 ab (cd).\n100, 200");
+}
+
+
 /* They would change how a text is shown, and split the numbers in it. */
 static void
 marks_of_direction_are_left_out(void **state)
@@ -164,6 +196,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(runs_have_their_directions),
+        cmocka_unit_test(signs_are_read_where_they_stand),
+        cmocka_unit_test(a_line_of_english_stays_on_a_page_of_hebrew),
         cmocka_unit_test(marks_of_direction_are_left_out),
         cmocka_unit_test(lines_and_rows),
         cmocka_unit_test(words_beyond_the_last_have_no_text),
