@@ -36,6 +36,9 @@ typedef struct {
     int                           held[NGX_HTTP_VLM_LOCK_FDS];
     int                           fds[NGX_HTTP_VLM_LOCK_FDS];  /* new or -1 */
     ngx_err_t                     errs[NGX_HTTP_VLM_LOCK_FDS];
+    ngx_file_info_t               asked;           /* once the master is gone */
+    unsigned                      orphan:1;
+    unsigned                      wanted:1;
 } ngx_http_vlm_lock_look_t;
 
 
@@ -235,6 +238,17 @@ ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 }
 
 
+/* changes the file's time, by which an owner without a master knows that a
+   worker waits; one who has a master gives the lock back at its command */
+
+static void
+ngx_http_vlm_lock_ask(ngx_http_vlm_engine_t *eng)
+{
+    (void) utimensat(AT_FDCWD, (char *) eng->conf.locks[0].data, NULL,
+                     AT_SYMLINK_NOFOLLOW);
+}
+
+
 int
 ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
@@ -255,6 +269,10 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 
         if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_LOG) {
             ngx_http_vlm_lock_log(eng);
+        }
+
+        if (rc == 0 && ms % NGX_HTTP_VLM_LOCK_LOG == 0) {
+            ngx_http_vlm_lock_ask(eng);
         }
 
         ms += NGX_HTTP_VLM_LOCK_WAIT;
@@ -280,6 +298,32 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 
 
 /*
+ * In a thread.  The new master of an upgrade may die when its workers have
+ * taken over.  The one with the model goes on, since it may be the only one,
+ * until a worker of the old master asks for the lock: no command of a master
+ * will ever end it.
+ */
+
+static void
+ngx_http_vlm_lock_asked(ngx_http_vlm_lock_look_t *look)
+{
+    ngx_file_info_t  fi;
+
+    if (ngx_process != NGX_PROCESS_WORKER || getppid() == ngx_parent
+        || lstat((char *) look->engine->conf.locks[0].data, &fi) == -1)
+    {
+        return;
+    }
+
+    look->wanted = look->orphan && fi.st_ino == look->asked.st_ino
+                   && (fi.st_mtim.tv_sec != look->asked.st_mtim.tv_sec
+                       || fi.st_mtim.tv_nsec != look->asked.st_mtim.tv_nsec);
+    look->asked = fi;
+    look->orphan = 1;
+}
+
+
+/*
  * In a thread: opens and locks again each file that was deleted, and the
  * store's, while the locks are beside the socket.  The loop owns the
  * descriptors that are held; one that it has closed meanwhile counts as held
@@ -293,6 +337,8 @@ ngx_http_vlm_lock_look(void *data, ngx_log_t *log)
 
     char       *path;
     ngx_uint_t  i;
+
+    ngx_http_vlm_lock_asked(look);
 
     for (i = 0; i < NGX_HTTP_VLM_LOCK_FDS; i++) {
 
@@ -348,6 +394,13 @@ ngx_http_vlm_lock_looked(ngx_event_t *ev)
 
     same = eng->life.opened && !eng->life.closed
            && eng->life.opened_at == look->opened_at;
+
+    if (same && look->wanted && !ngx_quit && !ngx_exiting) {
+        ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "the master has ended "
+                         "and another worker waits for the model: this worker "
+                         "ends, too");
+        (void) kill(ngx_pid, SIGQUIT);
+    }
 
     for (i = 0; i < NGX_HTTP_VLM_LOCK_FDS; i++) {
 

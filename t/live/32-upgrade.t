@@ -184,6 +184,41 @@ sub runs { VLM::slurp("/proc/$_[0]/stat") =~ /\) [^Z]/ }
     $s->check_log(undef, qr/new binary process \d+ exited on signal 9/);
 }
 
+# The new master dies after its workers have taken over.  The old one starts workers again by itself,
+# and the model is in a worker that no master commands.
+{
+    my $s = VLM->new(name => 'upgrade-back', workers => 2, daemon => 'on', engine => $FAST,
+                     main => 'env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS;');
+    $s->start->ready;
+
+    my $old = $s->pid;
+    my $loaded = sub { [$s->log =~ /(\d+)#\d+: vlm_engine "live": model loaded/g] };
+
+    $s->signal('USR2');
+
+    my $new = VLM::wait_for(sub { $s->master($old) });
+
+    $s->signal('WINCH');
+    ok(VLM::wait_for(sub { 2 == @{ $loaded->() } }), 'the new worker takes over');
+
+    my $model = $loaded->()[1];
+    $s->{pid} = $new;
+    my @orphans = $s->workers;
+    $s->{pid} = $old;
+
+    kill 'KILL', $new;
+    ok($s->log_has(qr/\[warn\] $model#.*the master has ended and another worker waits for the model: this worker ends, too/),
+       'the new master dies: the worker with the model says that it ends');
+    ok(VLM::wait_for(sub { !runs($model) }), 'and ends');
+    ok(VLM::wait_for(sub { 3 == @{ $loaded->() } }), 'a worker of the old master has the model');
+
+    my @codes = map { $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code} } 1 .. 20;
+    is(join(' ', grep { $_ ne '200' } @codes), '', 'every request is answered');
+
+    kill 'KILL', grep { runs($_) } @orphans;
+    ok($s->stop('TERM'), 'the old master stops');
+}
+
 my $s = VLM->new(name => 'upgrade', workers => 3, daemon => 'on', engine => $FAST,
                  main => 'env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS;');
 $s->start->ready;
