@@ -34,7 +34,8 @@ sub removed {
     symlink "$dir/mod.conf", $LINK or die;
     symlink '../sites-available/vlm', "$etc/sites-enabled/vlm" or die;
     VLM::spew("$etc/sites-available/vlm", "server { listen unix:$dir/a.sock; }\n");
-    VLM::spew("$dir/own.conf", "# vlm_engine in a comment\nlocation /api/ {\n    vlm_pass\trobot;\n}\n");
+    VLM::spew("$dir/own.conf", "# vlm_engine in a comment\nlocation /api/ {\n    vlm_pass\trobot;\n}\n"
+              . "location = /health { vlm_pass robot; } # vlm_pass other;\nadd_header X-Model \"a:\${vlm_engine}\";\nroot /; # \$vlm_none\n");
     VLM::spew("$etc/nginx.conf", <<"_EOC_" . ($good ? '' : "wrong;\n"));
 include $etc/modules-enabled/*.conf;
 pid $dir/pid;
@@ -60,10 +61,12 @@ _EOC_
 my ($said, $status) = removed('remove', 1);
 is($status, 0, 'the removal goes on');
 like($said, qr/^The link \Q$etc\E\/sites-enabled\/vlm is removed/m, 'the site of the package is disabled');
-like($said, qr/^nginx will neither start nor reload until these directives, which need the module, are removed:$/m, 'what is left is said');
+like($said, qr/^nginx will neither start nor reload until these lines, which need the module, are removed:$/m, 'what is left is said');
 like($said, qr/^\Q$etc\E\/nginx\.conf:10: vlm_engine robot \{$/m, 'with file and line');
 like($said, qr/^\Q$dir\E\/own\.conf:3: vlm_pass\trobot;$/m, 'that of an included file elsewhere, too');
-unlike($said, qr/comment|load_module/, "but no comment, nor what the package's own link loads");
+like($said, qr/^\Q$dir\E\/own\.conf:5: location = \/health \{ vlm_pass robot; \}/m, 'one behind another on its line');
+like($said, qr/^\Q$dir\E\/own\.conf:6: add_header X-Model "a:\$\{vlm_engine\}";$/m, 'and a variable');
+unlike($said, qr/none|comment|load_module/, "but no comment, nor what the package's own link loads");
 ok(!-l $LINK && -l "$LINK.removed", 'the link of the module is put aside');
 
 ($said, $status) = removed('remove', 0);
