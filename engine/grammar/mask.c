@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define CHEAP        8                 /* such parts of the work are as one step of a thread */
+#define NODES        2                 /* so are nodes on lists, which lie far apart in memory */
 #define TRIALS       4                 /* masks, and bytes from one to the next */
 #define TRIAL_BYTES  8
 
@@ -41,19 +42,24 @@ set(vlm_walk_t *w, const vlm_trie_t *t, uint32_t first, uint32_t end, uint32_t *
 }
 
 
-/* Puts the nodes from i to end that are beside each other to the others of their classes. */
-static void
+/*
+ * Puts the nodes from i to end that are beside each other to the others of their classes, and
+ * returns how many they are.
+ */
+static uint32_t
 list(const vlm_trie_t *t, const vlm_grammar_t *g, vlm_walk_t *w, uint32_t i, uint32_t end)
 {
-    uint32_t  d, class;
+    uint32_t  d, n, class;
 
-    for ( /* void */ ; i < end; i = t->node[i].skip) {
+    for (n = 0; i < end; i = t->node[i].skip, n++) {
         d = t->node[i].depth;
         class = g->class_of[t->node[i].byte];
         w->alike[i] = w->first[d][class];
         w->first[d][class] = i;
         w->listed[d][class / 64] |= 1ull << (class % 64);
     }
+
+    return n;
 }
 
 
@@ -89,10 +95,10 @@ static void
 take(const vlm_trie_t *t, const vlm_grammar_t *g, vlm_walk_t *w, const found_t *f, uint32_t i,
      uint32_t *allowed)
 {
-    uint32_t            n;
+    uint32_t            n, listed;
     const vlm_piece_t  *node;
 
-    for (n = 0; i != VLM_NO_NODE; i = w->alike[i], n++) {
+    for (n = listed = 0; i != VLM_NO_NODE && !w->spent; i = w->alike[i], n++) {
         node = &t->node[i];
 
         if (node->odd ? f->odd_too : f->roomy) {
@@ -103,11 +109,11 @@ take(const vlm_trie_t *t, const vlm_grammar_t *g, vlm_walk_t *w, const found_t *
                 set(w, t, node->first, node[1].first, allowed);
             }
 
-            list(t, g, w, i + 1, node->skip);
+            listed += list(t, g, w, i + 1, node->skip);
         }
     }
 
-    vlm_walk_count(w, n / CHEAP);
+    vlm_walk_count(w, n / CHEAP + listed / NODES);
 }
 
 
@@ -118,7 +124,7 @@ walk(const vlm_trie_t *t, int plain, const vlm_grammar_t *g, vlm_walk_t *w, uint
     found_t   f;
     uint32_t  i, d;
 
-    list(t, g, w, 0, t->n);
+    (void) list(t, g, w, 0, t->n);
 
     for (d = 1; d > 0; ) {
         i = unlist(w, d);
@@ -213,7 +219,7 @@ plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_aft
 
     n = vlm_walk_strings(w, string);
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < n && !w->spent; i++) {
         if (string[i].most > 0 && string[i].left - string[i].least <= n_after) {
             by_length(w, t, &string[i], n_after, allowed);
         }

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#define put  vlm_thread_put
+#define put   vlm_thread_put
+#define ENDS  8                        /* such looks at a thread's end are as one step */
 
 
 /* ---- new states ---------------------------------------------------------- */
@@ -32,10 +33,28 @@ hash_thread(const vlm_thread_t *t)
 }
 
 
+/* Of ways to read a rule, which may be many: the one with the longest end. */
+static uint32_t
+find_worst(vlm_walk_t *w, uint32_t *left)
+{
+    uint32_t  i, n, worst;
+
+    for (*left = 0, worst = 0, i = 0; i < w->n; i++) {
+        n = vlm_thread_left(&w->to[i]);
+        worst = n > *left ? i : worst;
+        *left = n > *left ? n : *left;
+    }
+
+    vlm_walk_count(w, w->n / ENDS);
+
+    return worst;
+}
+
+
 int
 vlm_thread_put(vlm_walk_t *w, const vlm_thread_t *t)
 {
-    uint32_t        i, worst;
+    uint32_t        i, worst, left;
     const uint32_t  hash = hash_thread(t);
 
     for (i = 0; i < w->n; i++) {
@@ -59,16 +78,16 @@ vlm_thread_put(vlm_walk_t *w, const vlm_thread_t *t)
         }
     }
 
-    /* Ways to read a rule may be many: that with the shortest end is one of those that stay. */
+    /* That with the shortest end is one of those that stay. */
 
-    for (worst = 0, i = 1; t->kept && t->at == IN_RULE && i < w->n; i++) {
-        worst = vlm_thread_left(&w->to[i]) > vlm_thread_left(&w->to[worst]) ? i : worst;
-    }
+    if (t->kept && t->at == IN_RULE) {
+        worst = find_worst(w, &left);
 
-    if (t->kept && t->at == IN_RULE && vlm_thread_left(&w->to[worst]) > vlm_thread_left(t)) {
-        w->hash[worst] = hash;
-        w->to[worst] = *t;
-        return 1;
+        if (left > vlm_thread_left(t)) {
+            w->hash[worst] = hash;
+            w->to[worst] = *t;
+            return 1;
+        }
     }
 
     return 0;

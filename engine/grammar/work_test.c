@@ -249,6 +249,61 @@ masks_of_62_patterns_are_bounded(void **state)
 }
 
 
+/*
+ * Masks that take the processor for long are no quick ones, though they have few readings: nodes of
+ * the vocabulary are counted, and so are looks for the reading with the longest end.
+ */
+static void
+masks_that_take_long_are_not_quick(void **state)
+{
+    int             k;
+    size_t          i;
+    char            text[4096] = "{\"anyOf\":[{\"maxLength\":1000}";
+    double          since;
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_grammar_t  *g;
+    const form_t    long_ones[] = {
+        { GBNF, "root ::= [^\\n]{1,200} \"\\n\" root?" }, { REGEX, "((((.{1,9})+)+)+)+" },
+        { GBNF, "root ::= . (root .{0,40})? | ." }, { SCHEMA, text }
+    };
+
+    (void) state;
+
+    for (i = 1; i < 60; i++) {
+        (void) sprintf(text + strlen(text), ",{\"maxLength\":%u}", (unsigned) (1000 + i));
+    }
+
+    (void) strcat(text, "]}");
+
+    for (i = 0; i < sizeof(long_ones) / sizeof(long_ones[0]); i++) {
+        g = make(&long_ones[i], &err);
+
+        if (g == NULL) {
+            fail_msg("%s: %s", err.text, long_ones[i].text);
+        }
+
+        vlm_match_start(&match, g);
+        vlm_walk_allow(walker, VLM_MASK_MOST, NULL);
+        (void) vlm_match_read(&match, walker, long_ones[i].kind == SCHEMA ? "\"a" : "ab", 2);
+
+        for (k = 0; k < 2; k++) {      /* the first use of the vocabulary is slower */
+            vlm_match_start(&other, g);
+            vlm_walk_allow(walker, VLM_MASK_QUICK, NULL);
+            since = processor_time();
+
+            if (vlm_mask(qwen.pieces, i == 1 ? &other : &match, walker, AFTER, allowed) == 0) {
+                fail_msg("%f s in %u steps: %s", processor_time() - since,
+                         (unsigned) vlm_walk_work(walker), long_ones[i].text);
+            }
+
+            assert_true(vlm_walk_work(walker) < 2 * VLM_MASK_QUICK);
+        }
+
+        vlm_grammar_free(g);
+    }
+}
+
+
 /* Two readings that have the same rules open are one: their number does not grow with the text. */
 static void
 equal_readings_are_one(void **state)
@@ -306,6 +361,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(masks_of_adversarial_forms_are_bounded),
         cmocka_unit_test(masks_of_62_patterns_are_bounded),
+        cmocka_unit_test(masks_that_take_long_are_not_quick),
         cmocka_unit_test(equal_readings_are_one),
         cmocka_unit_test(a_walk_that_is_to_quit_reads_nothing)
     };
