@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/sha256.h"
-#include "grammar/mask.h"
 
 typedef struct {
     uint8_t         hash[32];
@@ -254,11 +253,6 @@ vlm_forms_get(vlm_forms_t *k, const vlm_tokens_t *pieces, const vlm_json_t *form
 
     if (g == NULL) {
         g = make(pieces, form, kind, err);
-
-        if (g != NULL && vlm_mask_try(pieces, g, err) != 0) {
-            vlm_grammar_free(g);
-            return NULL;
-        }
 
         if (g != NULL) {
             keep(k, hash, g);

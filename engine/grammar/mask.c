@@ -11,13 +11,10 @@
 #include "grammar/dfa.h"
 #include "grammar/walk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define CHEAP        8                 /* such parts of the work are as one step of a thread */
-#define NODES        2                 /* so are nodes on lists, which lie far apart in memory */
-#define TRIALS       4                 /* masks, and bytes from one to the next */
-#define TRIAL_BYTES  8
+#define CHEAP  8                       /* such parts of the work are as one step of a thread */
+#define NODES  2                       /* so are nodes on lists, which lie far apart in memory */
 
 
 static void
@@ -290,69 +287,4 @@ vlm_mask_too_much(vlm_err_t *err)
     return vlm_fail(err, VLM_EINPUT, "the grammar can be read in too many ways: finding the next "
                     "token takes more than %u steps; let each text match in one way",
                     VLM_MASK_MOST);
-}
-
-
-/* Reads some more bytes, each the first of those that may come, from an arbitrary one on. */
-static void
-go_on(vlm_match_t *m, vlm_walk_t *w, uint32_t *seed)
-{
-    char      c;
-    uint32_t  i, k, from;
-
-    for (k = 0; k < TRIAL_BYTES; k++) {
-        *seed = *seed * 1664525 + 1013904223;
-        from = 'a' + (*seed >> 16) % 26;
-
-        for (i = 0; i < 256; i++) {
-            c = (char) (from + i);
-
-            if (vlm_match_read(m, w, &c, 1) == 0) {
-                break;
-            }
-        }
-    }
-}
-
-
-int
-vlm_mask_try(const vlm_tokens_t *p, const vlm_grammar_t *g, vlm_err_t *err)
-{
-    int           rc;
-    uint32_t      i, seed, *allowed;
-    vlm_walk_t   *w;
-    vlm_match_t  *m;
-
-    w = vlm_walk_open(p);
-    m = malloc(sizeof(*m));
-    allowed = malloc(p->n_words * sizeof(*allowed));
-
-    if (w == NULL || m == NULL || allowed == NULL) {
-        rc = vlm_fail(err, VLM_EMEMORY, "no memory for a mask");
-        goto done;
-    }
-
-    vlm_match_start(m, g);
-
-    for (seed = 1, rc = 0, i = 0; rc == 0 && i < TRIALS; i++) {
-        vlm_walk_allow(w, VLM_MASK_MOST, NULL);
-        rc = vlm_mask(p, m, w, VLM_GRAMMAR_NEVER - 1, allowed);
-
-        if (rc == 0) {
-            go_on(m, w, &seed);
-            rc = vlm_walk_spent(w) ? -1 : 0;
-        }
-    }
-
-    if (rc != 0) {
-        rc = vlm_mask_too_much(err);
-    }
-
-done:
-
-    vlm_walk_close(w);
-    free(m);
-    free(allowed);
-
-    return rc;
 }

@@ -5,7 +5,7 @@
 
 #include "grammar/match.h"
 
-#define VLM_MASK_QUICK  (1u << 16)     /* steps of most masks, and many more: below a millisecond */
+#define VLM_MASK_QUICK  (1u << 14)     /* steps of most masks: below a millisecond */
 #define VLM_MASK_MOST   (1u << 22)     /* of any: some tenths of a second */
 
 /*
@@ -18,12 +18,6 @@ int vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_
               uint32_t *allowed);
 
 int vlm_mask_too_much(vlm_err_t *err); /* -1, and the sentence for a walk that is spent */
-
-/*
- * Tries the first masks of answers on the vocabulary.  -1: one of them takes too much work, and err
- * is VLM_EINPUT; or VLM_EMEMORY.
- */
-int vlm_mask_try(const vlm_tokens_t *p, const vlm_grammar_t *g, vlm_err_t *err);
 
 /* 1: the text of one token may come so. */
 int vlm_mask_one(const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after, const char *bytes,

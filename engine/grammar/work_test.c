@@ -191,16 +191,6 @@ check_form(const form_t *f)
         fail_msg("%u steps in %f s: %s", (unsigned) work, processor_time() - since, f->text);
     }
 
-    since = processor_time();
-
-    if (vlm_mask_try(qwen.pieces, g, &err) != 0 && strstr(err.text, "in too many ways") == NULL) {
-        fail_msg("%s: %s", err.text, f->text);
-    }
-
-    if (processor_time() - since > SECONDS) {
-        fail_msg("tried for %f s: %s", processor_time() - since, f->text);
-    }
-
     vlm_grammar_free(g);
 }
 

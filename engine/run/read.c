@@ -178,10 +178,14 @@ slice_end(const vlm_job_t *j)
 static int
 catch_up(vlm_t *v, vlm_job_t *j)
 {
-    uint32_t      n, from;
-    vlm_sched_t  *s = &v->sched;
+    int             has_mask;
+    uint32_t        n, from;
+    vlm_sched_t    *s = &v->sched;
+    const uint32_t  slot = j->slot;
 
-    if (!vlm_adapter_ready(v, j->prompt)) {
+    has_mask = vlm_has_mask(v, j);     /* it is made while the prompt is read */
+
+    if (v->sched.slot[slot] != j || !vlm_adapter_ready(v, j->prompt)) {
         return 0;
     }
 
@@ -214,7 +218,7 @@ catch_up(vlm_t *v, vlm_job_t *j)
     }
 
     if (j->state == VLM_PREFILLING) {
-        return slice_end(j) < j->prompt->n || vlm_has_mask(v, j);
+        return has_mask || slice_end(j) < j->prompt->n;
     }
 
     return s->encoder == VLM_NONE || s->encoder == j->features;

@@ -11,8 +11,7 @@ use VLM;
 
 my $JSON = JSON::PP->new->utf8->canonical;
 my $AMBIGUOUS = '. a [aeiou] | . a [bcdfg] | . a [^h-m] | . a [n-z ] | . a? | .';
-# A trial reads 32 bytes: behind them the same is found only while the answer is made.
-my $LATE = 'root ::= "A text of more than 32 bytes that is fixed: " a' . "\na ::= $AMBIGUOUS";
+my $LATE = 'root ::= "A text that is fixed: " a' . "\na ::= $AMBIGUOUS";
 
 
 # A tiny model with the vocabulary that Qwen's models share; its answers are random and have no end.
@@ -50,8 +49,7 @@ sub asked {
 
 my $r = asked(grammar => "root ::= a\na ::= $AMBIGUOUS")->end;
 
-is($r->{code}, 400, 'a grammar whose first masks take too much work is a 400');
-is($r->{json}{error}{code}, 'invalid_grammar', 'it has the code of grammars');
+is($r->{code}, 400, 'a grammar whose masks take too much work is a 400');
 like($r->{json}{error}{message}, qr/in too many ways/, 'a sentence says why');
 
 my @late = map { asked(grammar => $LATE, stream => JSON::PP::true, max_tokens => 2000) } 1 .. 4;
