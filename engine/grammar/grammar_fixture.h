@@ -155,11 +155,7 @@ may_come(const vocab_t *v, uint32_t id, uint32_t n_after)
         return 0;
     }
 
-    other.g = match.g;
-    other.n_threads = match.n_threads;
-    other.n_cells = match.n_cells;
-    memcpy(other.thread, match.thread, match.n_threads * sizeof(*match.thread));
-    memcpy(other.cell, match.cell, match.n_cells * sizeof(*match.cell));
+    vlm_match_copy(&other, &match);
 
     return vlm_match_read(&other, walker, p, bytes) == 0 && vlm_match_left(&other) <= n_after;
 }

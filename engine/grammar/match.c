@@ -56,6 +56,17 @@ vlm_match_start(vlm_match_t *m, const vlm_grammar_t *g)
 }
 
 
+void
+vlm_match_copy(vlm_match_t *to, const vlm_match_t *m)
+{
+    to->g = m->g;
+    to->n_threads = m->n_threads;
+    to->n_cells = m->n_cells;
+    memcpy(to->thread, m->thread, m->n_threads * sizeof(*m->thread));
+    memcpy(to->cell, m->cell, m->n_cells * sizeof(*m->cell));
+}
+
+
 uint32_t
 vlm_match_left(const vlm_match_t *m)
 {

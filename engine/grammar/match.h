@@ -57,6 +57,7 @@ void vlm_walk_close(vlm_walk_t *w);    /* takes NULL */
 
 /* g lives as long as m. */
 void vlm_match_start(vlm_match_t *m, const vlm_grammar_t *g);
+void vlm_match_copy(vlm_match_t *to, const vlm_match_t *m);
 /* Reads the bytes of a token.  -1: they cannot come next, or w is spent; m is unchanged. */
 int vlm_match_read(vlm_match_t *m, vlm_walk_t *w, const char *bytes, size_t n);
 

@@ -137,8 +137,8 @@ begin_mask(const vlm_adjust_t *a, vlm_masks_t *m, vlm_job_t *j)
         return has_mask(a, j);
     }
 
-    vlm_masks_ask(m, j->slot, j->match, room(j), j->allowed);
-    j->masked = VLM_MASKING;
+    j->slow = 1;
+    j->masked = vlm_masks_ask(m, j->slot, j->match, room(j)) ? VLM_MASKING : VLM_UNMASKED;
 
     return 0;
 }
@@ -157,7 +157,7 @@ vlm_hold_mask(const vlm_adjust_t *a, vlm_masks_t *m, vlm_job_t *j, vlm_err_t *er
         return begin_mask(a, m, j);
     }
 
-    switch (vlm_masks_take(m, j->slot, &work)) {
+    switch (vlm_masks_take(m, j->slot, j->allowed, &work)) {
     case VLM_MASK_READY:
         j->slow = work > VLM_MASK_QUICK;
         return has_mask(a, j);

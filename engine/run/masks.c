@@ -18,13 +18,13 @@
 #define WAIT  5000000                  /* ns */
 
 typedef struct {
-    atomic_int          state;         /* vlm_mask_state_t */
-    atomic_int          quit;
-    const vlm_match_t  *match;
-    uint32_t            n_after;
-    uint32_t           *allowed;       /* [n_words] */
-    uint64_t            work;          /* of the last mask, in steps */
-    atomic_ullong       spent;         /* of all masks of the job so far */
+    atomic_int      state;             /* vlm_mask_state_t */
+    atomic_int      quit;
+    vlm_match_t    *match;             /* a copy, and a user of its grammar */
+    uint32_t        n_after;
+    uint32_t       *allowed;           /* [n_words] */
+    uint64_t        work;              /* of the last mask, in steps */
+    atomic_ullong   spent;             /* of all masks of the job so far */
 } place_t;
 
 struct vlm_masks_s {
@@ -66,15 +66,29 @@ next(vlm_masks_t *m)
 
 
 static void
+release(place_t *p)
+{
+    vlm_grammar_free((vlm_grammar_t *) p->match->g);
+}
+
+
+static void
 make(vlm_masks_t *m, place_t *p)
 {
-    int  rc;
+    int  rc, busy = VLM_MASK_BUSY;
 
     vlm_walk_allow(m->walk, VLM_MASK_MOST, &p->quit);
     rc = vlm_mask(m->pieces, p->match, m->walk, p->n_after, p->allowed);
     p->work = vlm_walk_work(m->walk);
     atomic_fetch_add(&p->spent, p->work);
-    atomic_store(&p->state, rc == 0 ? VLM_MASK_READY : VLM_MASK_TOO_MUCH);
+    release(p);
+
+    if (!atomic_compare_exchange_strong(&p->state, &busy,
+                                        rc == 0 ? VLM_MASK_READY : VLM_MASK_TOO_MUCH))
+    {
+        atomic_store(&p->state, VLM_MASK_NONE);    /* it was left */
+    }
+
     (void) sem_post(&m->made);
 }
 
@@ -103,9 +117,26 @@ masks_main(void *data)
 }
 
 
+static void
+close_places(vlm_masks_t *m)
+{
+    uint32_t  i;
+
+    for (i = 0; i < m->n_places; i++) {
+        free(m->place[i].match);
+        free(m->place[i].allowed);
+    }
+
+    vlm_walk_close(m->walk);
+    free(m);
+}
+
+
 vlm_masks_t *
 vlm_masks_open(const vlm_tokens_t *pieces, uint32_t n_slots, vlm_err_t *err)
 {
+    int           ok;
+    place_t      *p;
     vlm_masks_t  *m;
 
     m = calloc(1, sizeof(*m) + (size_t) n_slots * sizeof(*m->place));
@@ -116,15 +147,20 @@ vlm_masks_open(const vlm_tokens_t *pieces, uint32_t n_slots, vlm_err_t *err)
     }
 
     m->pieces = pieces;
-    m->n_places = n_slots;
     m->walk = vlm_walk_open(pieces);
 
-    if (m->walk == NULL || sem_init(&m->asked, 0, 0) != 0 || sem_init(&m->made, 0, 0) != 0
+    for (ok = m->walk != NULL; ok && m->n_places < n_slots; m->n_places++) {
+        p = &m->place[m->n_places];
+        p->match = malloc(sizeof(*p->match));
+        p->allowed = malloc(pieces->n_words * sizeof(*p->allowed));
+        ok = p->match != NULL && p->allowed != NULL;
+    }
+
+    if (!ok || sem_init(&m->asked, 0, 0) != 0 || sem_init(&m->made, 0, 0) != 0
         || pthread_create(&m->thread, NULL, masks_main, m) != 0)
     {
-        (void) vlm_fail(err, VLM_EMEMORY, "no memory for the thread of masks");
-        vlm_walk_close(m->walk);
-        free(m);
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for the masks of %u slots", n_slots);
+        close_places(m);
         return NULL;
     }
 
@@ -144,28 +180,32 @@ vlm_masks_close(vlm_masks_t *m)
     (void) pthread_join(m->thread, NULL);
     (void) sem_destroy(&m->asked);
     (void) sem_destroy(&m->made);
-    vlm_walk_close(m->walk);
-    free(m);
+    close_places(m);
 }
 
 
-void
-vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint32_t n_after,
-              uint32_t *allowed)
+int
+vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint32_t n_after)
 {
     place_t  *p = &m->place[slot];
 
-    p->match = match;
+    if (atomic_load(&p->state) != VLM_MASK_NONE) {
+        return 0;
+    }
+
+    vlm_match_copy(p->match, match);
+    (void) vlm_grammar_share((vlm_grammar_t *) match->g);
     p->n_after = n_after;
-    p->allowed = allowed;
     atomic_store(&p->quit, 0);
     atomic_store(&p->state, VLM_MASK_QUEUED);
     (void) sem_post(&m->asked);
+
+    return 1;
 }
 
 
 vlm_mask_state_t
-vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint64_t *work)
+vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint32_t *allowed, uint64_t *work)
 {
     int       state;
     place_t  *p = &m->place[slot];
@@ -173,6 +213,7 @@ vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint64_t *work)
     state = atomic_load(&p->state);
 
     if (state == VLM_MASK_READY || state == VLM_MASK_TOO_MUCH) {
+        memcpy(allowed, p->allowed, m->pieces->n_words * sizeof(*allowed));
         *work = p->work;
         atomic_store(&p->state, VLM_MASK_NONE);
     }
@@ -197,19 +238,20 @@ wait_made(vlm_masks_t *m, long ns)
 void
 vlm_masks_drop(vlm_masks_t *m, uint32_t slot)
 {
-    int       queued = VLM_MASK_QUEUED;
+    int       queued = VLM_MASK_QUEUED, busy = VLM_MASK_BUSY;
     place_t  *p = &m->place[slot];
 
     atomic_store(&p->quit, 1);
-
-    if (!atomic_compare_exchange_strong(&p->state, &queued, VLM_MASK_NONE)) {
-        while (atomic_load(&p->state) == VLM_MASK_BUSY) {
-            wait_made(m, WAIT);
-        }
-    }
-
-    atomic_store(&p->state, VLM_MASK_NONE);
     atomic_store(&p->spent, 0);
+
+    if (atomic_compare_exchange_strong(&p->state, &queued, VLM_MASK_NONE)) {
+        release(p);
+
+    } else if (atomic_load(&p->state) != VLM_MASK_LEFT
+               && !atomic_compare_exchange_strong(&p->state, &busy, VLM_MASK_LEFT))
+    {
+        atomic_store(&p->state, VLM_MASK_NONE);
+    }
 }
 
 
@@ -232,7 +274,7 @@ vlm_masks_wait(vlm_masks_t *m)
     for (i = 0; i < m->n_places; i++) {
         state = atomic_load(&m->place[i].state);
 
-        if (state == VLM_MASK_QUEUED || state == VLM_MASK_BUSY) {
+        if (state == VLM_MASK_QUEUED || state == VLM_MASK_BUSY || state == VLM_MASK_LEFT) {
             wait_made(m, WAIT);
             return;
         }

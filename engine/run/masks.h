@@ -16,6 +16,7 @@ typedef struct vlm_masks_s  vlm_masks_t;
 typedef enum {
     VLM_MASK_NONE,
     VLM_MASK_QUEUED, VLM_MASK_BUSY,
+    VLM_MASK_LEFT,                     /* still busy, for a job that has ended */
     VLM_MASK_READY,
     VLM_MASK_TOO_MUCH                  /* more than VLM_MASK_MOST steps: it is not complete */
 } vlm_mask_state_t;
@@ -27,14 +28,16 @@ void vlm_masks_close(vlm_masks_t *m);  /* all places are free; takes NULL */
 /* ---- the engine thread's ------------------------------------------------- */
 
 /*
- * Asks for a slot's mask, as vlm_mask() makes it.  match and allowed [n_words] are the thread's
- * until the mask is taken or dropped.
+ * Asks for a slot's mask, as vlm_mask() makes it.  0: the place is not free yet, since the thread
+ * is about to leave the mask of a job before.  match is copied.
  */
-void vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint32_t n_after,
-                   uint32_t *allowed);
-/* Its state, and the steps that it took; frees the place if the mask is ready or too much. */
-vlm_mask_state_t vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint64_t *work);
-/* The slot's job has ended: waits until the thread has left it, some 0.1 ms; frees the place. */
+int vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint32_t n_after);
+/*
+ * The state of a slot's mask.  If it is ready or too much, the place is free, and work is the steps
+ * that it took; if it is ready, it is copied to allowed [n_words].
+ */
+vlm_mask_state_t vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint32_t *allowed, uint64_t *work);
+/* The slot's job has ended.  The thread leaves its mask soon; nothing waits for that. */
 void vlm_masks_drop(vlm_masks_t *m, uint32_t slot);
 /* Waits for some mask, a few milliseconds at most; not at all if none is being made. */
 void vlm_masks_wait(vlm_masks_t *m);

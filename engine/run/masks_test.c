@@ -66,12 +66,24 @@ close_masks(void **state)
 }
 
 
+/* The place may be left still. */
+static void
+ask(uint32_t slot)
+{
+    while (!vlm_masks_ask(masks, slot, &at[slot], AFTER)) {
+        vlm_masks_wait(masks);
+    }
+}
+
+
 static vlm_mask_state_t
 wait_for(uint32_t slot, uint64_t *work)
 {
     vlm_mask_state_t  s;
 
-    while ((s = vlm_masks_take(masks, slot, work)) == VLM_MASK_QUEUED || s == VLM_MASK_BUSY) {
+    while ((s = vlm_masks_take(masks, slot, got[slot], work)) == VLM_MASK_QUEUED
+           || s == VLM_MASK_BUSY)
+    {
         vlm_masks_wait(masks);
     }
 
@@ -87,13 +99,13 @@ a_mask_of_the_thread_is_that_of_vlm_mask(void **state)
     (void) state;
 
     read_text(&at[0], light, "((ab");
-    vlm_masks_ask(masks, 0, &at[0], AFTER, got[0]);
+    ask(0);
     assert_int_equal(wait_for(0, &work), VLM_MASK_READY);
     vlm_walk_allow(walker, VLM_MASK_MOST, NULL);
     assert_int_equal(vlm_mask(qwen.pieces, &at[0], walker, AFTER, allowed), 0);
     assert_int_equal(work, vlm_walk_work(walker));
     assert_memory_equal(got[0], allowed, qwen.pieces->n_words * sizeof(*allowed));
-    assert_int_equal(vlm_masks_take(masks, 0, &work), VLM_MASK_NONE);
+    assert_int_equal(vlm_masks_take(masks, 0, got[0], &work), VLM_MASK_NONE);
 }
 
 
@@ -105,7 +117,7 @@ a_mask_of_too_much_work_says_so(void **state)
     (void) state;
 
     read_text(&at[0], heavy, "all of the words of this text");
-    vlm_masks_ask(masks, 0, &at[0], AFTER, got[0]);
+    ask(0);
     assert_int_equal(wait_for(0, &work), VLM_MASK_TOO_MUCH);
     assert_true(work > VLM_MASK_MOST);
     vlm_masks_drop(masks, 0);
@@ -116,8 +128,9 @@ a_mask_of_too_much_work_says_so(void **state)
 static void
 a_dropped_mask_is_left_unfinished(void **state)
 {
-    uint32_t  i;
-    uint64_t  work;
+    uint32_t          i;
+    uint64_t          work;
+    vlm_mask_state_t  s;
 
     (void) state;
 
@@ -125,16 +138,16 @@ a_dropped_mask_is_left_unfinished(void **state)
     read_text(&at[1], light, "(a");
 
     for (i = 0; i < 20; i++) {
-        vlm_masks_ask(masks, 0, &at[0], AFTER, got[0]);
+        ask(0);
 
-        while (vlm_masks_take(masks, 0, &work) == VLM_MASK_QUEUED) {
+        while (vlm_masks_take(masks, 0, got[0], &work) == VLM_MASK_QUEUED) {
             vlm_masks_wait(masks);
         }
 
-        assert_int_equal(vlm_masks_take(masks, 0, &work), VLM_MASK_BUSY);
         vlm_masks_drop(masks, 0);
-        assert_int_equal(vlm_masks_take(masks, 0, &work), VLM_MASK_NONE);
-        vlm_masks_ask(masks, 1, &at[1], AFTER, got[1]);
+        s = vlm_masks_take(masks, 0, got[0], &work);
+        assert_true(s == VLM_MASK_LEFT || s == VLM_MASK_NONE);
+        ask(1);
         assert_int_equal(wait_for(1, &work), VLM_MASK_READY);
         vlm_masks_drop(masks, 1);
     }
@@ -153,16 +166,16 @@ the_slot_with_less_work_so_far_goes_first(void **state)
     read_text(&at[1], heavy, "all of the words");
     read_text(&at[2], light, "(a");
 
-    vlm_masks_ask(masks, 1, &at[1], AFTER, got[1]);
+    ask(1);
     (void) wait_for(1, &work);
-    vlm_masks_ask(masks, 0, &at[0], AFTER, got[0]);
+    ask(0);
 
-    while (vlm_masks_take(masks, 0, &work) == VLM_MASK_QUEUED) { /* until it is busy */ }
+    while (vlm_masks_take(masks, 0, got[0], &work) == VLM_MASK_QUEUED) { /* until it is busy */ }
 
-    vlm_masks_ask(masks, 1, &at[1], AFTER, got[1]);
-    vlm_masks_ask(masks, 2, &at[2], AFTER, got[2]);
+    ask(1);
+    ask(2);
     assert_int_equal(wait_for(2, &work), VLM_MASK_READY);
-    assert_int_not_equal(vlm_masks_take(masks, 1, &work), VLM_MASK_TOO_MUCH);
+    assert_int_not_equal(vlm_masks_take(masks, 1, got[1], &work), VLM_MASK_TOO_MUCH);
     vlm_masks_drop(masks, 0);
     vlm_masks_drop(masks, 1);
     vlm_masks_drop(masks, 2);
