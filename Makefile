@@ -335,9 +335,9 @@ TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
                    lib/base/file_test lib/base/budget_test lib/base/watchdog_test lib/store/store_concurrent_test \
                    lib/store/documents_concurrent_test $(if $(HIREDIS),lib/store/redis_test) image/known_test run/events_test run/sched_test \
-                   run/cancel_test embed/embedder_test run/share_test run/concurrent_test run/fill_test run/adapters_test)
+                   run/cancel_test embed/embedder_test run/share_test run/concurrent_test run/fill_test run/adapters_test run/masks_test)
 
-test-tsan: checkpoints | deps-test
+test-tsan: fixtures | deps-test
 	@-$(MAKE) -k --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/tsan/engine \
 	    CFLAGS="-O1 -g" SAN="$(TSAN)" $(TSAN_ENGINE)
 	@TSAN_TESTS="$(TSAN_ENGINE)" t/suite -o build/results-tsan -n tsan tsan
