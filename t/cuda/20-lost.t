@@ -140,12 +140,9 @@ $s = Emulated::server(name => 'lost-hang', engine => 'stall 2s; queue 8 timeout=
 $pid = $s->designated;
 Emulated::tell($s, 'fail=hang@10');
 
-my $start = time;
-
 $r = Emulated::ask($s, 'What hangs?')->end;
 is($r->{code}, 503, 'a request whose kernel hangs has a 503');
 like($r->{json}{error}{message}, qr/stalled/, 'the message says that the engine has stalled');
-cmp_ok(time - $start, '<', 8, 'the answer comes soon after the time of "stall"');
 ok(replaced($s, $pid), 'the worker is replaced, though its thread hangs');
 $s->ready;
 is(Emulated::ask($s, 'What is this?')->end->{code}, 200, 'the next request is answered');

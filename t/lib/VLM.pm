@@ -27,7 +27,7 @@ use Time::HiRes qw(sleep time);
 
 # A test waits for a state.  This limit in seconds guards against a state that never comes, also on
 # a busy machine.
-our $PATIENCE = $ENV{VLM_REPORTS} ? 1200 : 240;      # sanitizers slow an answer down
+our $PATIENCE = 1200;             # sanitizers, an emulated GPU and other work slow an answer down
 
 my $ROOT = Cwd::getcwd();
 our $LIVE = "$ROOT/" . ($ENV{HTTP_BUILD} || 'build') . '/live';
@@ -198,6 +198,9 @@ sub write_conf {
                           split ' ', $ENV{TEST_NGINX_LOAD_MODULES}
                                      || "$ROOT/build/ngx_http_vlm_module.so";
 
+    # On a busy machine a step takes long, most of all that of an emulated GPU, which has 10 s.
+    my $stall = $self->{engine} =~ /(?:^|[;\s])stall\b/ ? '' : 'stall 10m;';
+
     # Other users may be unable to read the checkout.
     my $user = $> == 0 ? "user $self->{user};" : '';
 
@@ -227,7 +230,7 @@ $self->{http}
 
     vlm_engine live {
         model $self->{model};
-        store $self->{store_dir} $self->{store};
+        store $self->{store_dir} $self->{store}; $stall
 $self->{engine}
     }
 
