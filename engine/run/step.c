@@ -246,7 +246,11 @@ list_jobs(vlm_t *v, vlm_step_t *step)
         step[n].job = j;
         step[n].slot = i;
 
-        if ((j->n_fed > 0 || feed_tokens(v, &step[n], rows)) && vlm_has_mask(v, j)) {
+        /* one that sat out a step has its rows from then, for which there may be no room now */
+
+        if ((j->n_fed > 0 || feed_tokens(v, &step[n], rows)) && j->n_fed - 1 <= rows
+            && vlm_has_mask(v, j))
+        {
             rows -= j->n_fed - 1;
             n++;
         }

@@ -204,6 +204,8 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 
     shm = eng->zone;
 
+    ngx_http_vlm_zone_orphan(eng);
+
     if (shm->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_refuse(r, eng, "Model not initialized");
     }

@@ -213,14 +213,26 @@ ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
 /*
  * The new master of an upgrade may die while its worker waits for the model,
  * which the old server keeps.  Requests that came to this worker would wait
- * for ever, so it leaves them to the old one's.
+ * for ever, so it leaves them to the old one's.  An owner that has lost its
+ * master, too, is an older worker of this server, and ends.
  */
+
+static ngx_uint_t
+ngx_http_vlm_lock_kept(ngx_http_vlm_engine_t *eng)
+{
+    long  pid, parent;
+
+    pid = vlm_file_locker((char *) eng->conf.locks[0].data, &parent);
+
+    return pid && parent && parent != (long) getppid();
+}
+
 
 static int
 ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
-    if (ngx_process == NGX_PROCESS_WORKER && getppid() != ngx_parent
-        && !ngx_quit && !ngx_exiting)
+    if (ngx_http_vlm_zone_masterless() && !ngx_quit && !ngx_exiting
+        && ngx_http_vlm_lock_kept(eng))
     {
         ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "the master has ended "
                          "while this worker waits for the model: it ends, too");
@@ -309,7 +321,7 @@ ngx_http_vlm_lock_asked(ngx_http_vlm_lock_look_t *look)
 {
     ngx_file_info_t  fi;
 
-    if (ngx_process != NGX_PROCESS_WORKER || getppid() == ngx_parent
+    if (!ngx_http_vlm_zone_masterless()
         || lstat((char *) look->engine->conf.locks[0].data, &fi) == -1)
     {
         return;

@@ -109,6 +109,36 @@ ngx_http_vlm_zone_gone(ngx_http_vlm_shm_t *shm)
 
 
 ngx_uint_t
+ngx_http_vlm_zone_masterless(void)
+{
+    return ngx_process == NGX_PROCESS_WORKER && getppid() != ngx_parent;
+}
+
+
+/*
+ * No master will replace the worker that had the model: this one ends, too, and
+ * leaves the sockets to another server that listens on them, such as the old
+ * one of an upgrade.
+ */
+
+void
+ngx_http_vlm_zone_orphan(ngx_http_vlm_engine_t *eng)
+{
+    if (!ngx_http_vlm_zone_masterless() || ngx_quit || ngx_exiting
+        || ngx_http_vlm_zone_owned(eng)
+        || (eng->zone->pid && !ngx_http_vlm_zone_gone(eng->zone)))
+    {
+        return;
+    }
+
+    ngx_http_vlm_log(NGX_LOG_WARN, ngx_cycle->log, 0, eng, "the master has "
+                     "ended, and the worker that had the model: this worker "
+                     "ends, too");
+    ngx_quit = 1;
+}
+
+
+ngx_uint_t
 ngx_http_vlm_zone_standby(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_shm_t  *shm;

@@ -29,6 +29,8 @@ static const char *const  ngx_http_vlm_breaker_names[] = {
 ngx_http_vlm_state_e
 ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
 {
+    ngx_http_vlm_zone_orphan(eng);
+
     /* a killed worker is replaced at once, and the new one loads */
 
     if (ngx_http_vlm_zone_gone(shm)) {

@@ -179,9 +179,37 @@ sub runs { VLM::slurp("/proc/$_[0]/stat") =~ /\) [^Z]/ }
     my @codes = map { $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code} } 1 .. 20;
     is(join(' ', grep { $_ ne '200' } @codes), '', 'the model of the old server answers every request');
 
-    kill 'KILL', grep { runs($_) } @orphans;       # nginx has no end for these
+    ok(VLM::wait_for(sub { $s->get('/api/health/ready'); !grep { runs($_) } @orphans }),
+       'its other worker ends when it is asked, since none will have a model there');
+    is($s->get('/api/health/ready')->{code}, 200, 'the server is ready');
+
     ok($s->stop('TERM'), 'the old master stops');
     $s->check_log(undef, qr/new binary process \d+ exited on signal 9/);
+}
+
+# A master dies during a reload: the worker that waits for the model of the older one has it then.
+{
+    my $s = VLM->new(VLM::slow(name => 'reload-dies', workers => 3, engine => 'slots 2; queue 8 timeout=1h;'));
+    $s->start->ready;
+
+    my @old = $s->workers;
+    my $long = $s->begin('POST', '/v1/completions', { prompt => 'count', max_tokens => 300 });
+
+    ok($s->busy(1, 0), 'one runs');
+    $s->signal('HUP');
+    ok($s->log_has(qr/waits for \S+, which process \d+ has locked: an older worker/), 'a new worker waits for the model');
+
+    my @new = grep { my $w = $_; !grep { $w == $_ } @old } $s->workers;
+
+    kill 'KILL', $s->pid;
+    is($long->end->{code}, 200, 'the master dies: the older worker ends its answer');
+    ok($s->log_has(qr/model loaded(?s:.*)model loaded/), 'the one that waits has the model');
+
+    my @codes = map { $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code} } 1 .. 10;
+    is(join(' ', grep { $_ ne '200' } @codes), '', 'every request is answered');
+
+    kill 'QUIT', grep { runs($_) } @new;
+    ok(VLM::wait_for(sub { !grep { runs($_) } @new }), 'they end when they are told');
 }
 
 # The new master dies after its workers have taken over.  The old one starts workers again by itself,
