@@ -14,6 +14,7 @@
 #include "run/fixture.h"
 
 #define DEMO   "demo/model"
+#define SLOTS  12
 #define TABLE  "Where are the cups on the table?"
 
 #define BOXES  "{\"type\":\"array\",\"minItems\":4,\"maxItems\":4,\"items\":{\"type\":\"object\"," \
@@ -404,6 +405,78 @@ answers_at_once_are_those_that_each_has_alone(void **state)
 }
 
 
+/* The engine asks before each step: once all decode, each has 32 forced tokens more. */
+static int
+feed_all(void *data)
+{
+    uint32_t    i, k, n;
+    vlm_t      *engine = *(vlm_t **) data;
+    vlm_job_t  *j;
+
+    static int  fed;
+
+    if (engine == NULL) {
+        return 0;                      /* it loads */
+    }
+
+    assert_true(engine->sched.rows.T <= VLM_SLICE);
+
+    for (n = 0, i = 0; i < SLOTS; i++) {
+        j = engine->sched.slot[i];
+        n += j != NULL && j->state == VLM_DECODING && j->n_fed == 0;
+    }
+
+    for (i = 0; n == SLOTS && !fed && i < SLOTS; i++) {
+        j = engine->sched.slot[i];
+
+        for (k = 0; k <= VLM_FED; k++) {
+            j->fed[k] = j->token;
+        }
+
+        j->n_fed = 1 + VLM_FED;
+    }
+
+    fed |= n == SLOTS;
+
+    return 0;
+}
+
+
+/*
+ * Sequences that sat out steps for their masks may all go on in one step, each with the forced
+ * tokens that it has had since.
+ */
+static void
+a_step_has_no_more_rows_than_a_slice(void **state)
+{
+    vlm_t           *many = NULL;
+    uint32_t         i;
+    vlm_conf_t       conf;
+    vlm_answer_t     answers[SLOTS];
+    vlm_sampling_t   s = vlm_tiny_sampling(1);
+
+    (void) state;
+
+    vlm_tiny_conf(&conf);
+    conf.model = DEMO;
+    conf.weights = VLM_F32;
+    conf.slots = SLOTS;
+    conf.stop = feed_all;
+    conf.data = &many;
+    many = vlm_tiny_open(&conf);
+    s.max_tokens = 60;
+    s.min_tokens = 60;
+
+    for (i = 0; i < SLOTS; i++) {
+        (void) vlm_tiny_submit(many, vlm_tiny_prompt(many, TABLE, 0), &s, &answers[i]);
+    }
+
+    vlm_tiny_run(many);
+    vlm_tiny_drain(many, NULL);
+    vlm_close(many);
+}
+
+
 int
 main(void)
 {
@@ -414,7 +487,8 @@ main(void)
         cmocka_unit_test(a_text_without_any_choice_has_the_tokenizers_own_tokens),
         cmocka_unit_test(an_answer_is_whole_whatever_its_budget),
         cmocka_unit_test(a_stop_string_in_forced_text_ends_the_answer_there),
-        cmocka_unit_test(answers_at_once_are_those_that_each_has_alone)
+        cmocka_unit_test(answers_at_once_are_those_that_each_has_alone),
+        cmocka_unit_test(a_step_has_no_more_rows_than_a_slice)
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

@@ -1,4 +1,4 @@
-/* The thread of masks: see the header.  Places change hands by their state alone, without a lock,
+/* The threads of masks: see the header.  Places change hands by their state alone, without a lock,
    so that the engine thread never waits for a thread of lower priority. */
 
 #define _GNU_SOURCE                    /* gettid(), sem_clockwait() */
@@ -14,54 +14,65 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NICE  10                       /* a tenth of a busy core; all of an idle one */
-#define WAIT  5000000                  /* ns */
+#define NICE    10                     /* a tenth of a busy core; all of an idle one */
+#define WAIT    5000000                /* ns */
+#define SHORT   (1u << 18)             /* steps of a mask of the first queue: some 20 ms */
+#define QUEUES  2
 
 typedef struct {
     atomic_int      state;             /* vlm_mask_state_t */
     atomic_int      quit;
+    atomic_int      queue;             /* 0: of short masks, 1: of long ones */
+    atomic_ullong   asked;             /* when, by a count of asks */
     vlm_match_t    *match;             /* a copy, and a user of its grammar */
     uint32_t        n_after;
     uint32_t       *allowed;           /* [n_words] */
     uint64_t        work;              /* of the last mask, in steps */
-    atomic_ullong   spent;             /* of all masks of the job so far */
 } place_t;
+
+typedef struct {
+    vlm_masks_t    *masks;
+    vlm_walk_t     *walk;              /* the thread's */
+    pthread_t       thread;
+    int             started;
+    sem_t           asked;
+} worker_t;
 
 struct vlm_masks_s {
     const vlm_tokens_t  *pieces;
-    vlm_walk_t          *walk;         /* the thread's */
-    pthread_t            thread;
-    sem_t                asked, made;
+    worker_t             worker[QUEUES];
+    sem_t                made;
     atomic_int           stopping;
+    uint64_t             n_asked;
     uint32_t             n_places;
     place_t              place[];      /* [n_places] */
 };
 
 
-/* The queued place with the least work so far, which is now busy; NULL: none is queued. */
+/* The place of a queue that was asked first, which is now busy; NULL: none is queued. */
 static place_t *
-next(vlm_masks_t *m)
+next(vlm_masks_t *m, int queue)
 {
     int        queued;
-    place_t   *p, *least;
+    place_t   *p, *first;
     uint32_t   i;
 
     do {
-        for (least = NULL, i = 0; i < m->n_places; i++) {
+        for (first = NULL, i = 0; i < m->n_places; i++) {
             p = &m->place[i];
 
-            if (atomic_load(&p->state) == VLM_MASK_QUEUED
-                && (least == NULL || atomic_load(&p->spent) < atomic_load(&least->spent)))
+            if (atomic_load(&p->state) == VLM_MASK_QUEUED && atomic_load(&p->queue) == queue
+                && (first == NULL || atomic_load(&p->asked) < atomic_load(&first->asked)))
             {
-                least = p;
+                first = p;
             }
         }
 
         queued = VLM_MASK_QUEUED;
-    } while (least != NULL
-             && !atomic_compare_exchange_strong(&least->state, &queued, VLM_MASK_BUSY));
+    } while (first != NULL
+             && !atomic_compare_exchange_strong(&first->state, &queued, VLM_MASK_BUSY));
 
-    return least;
+    return first;
 }
 
 
@@ -72,15 +83,37 @@ release(place_t *p)
 }
 
 
-static void
-make(vlm_masks_t *m, place_t *p)
+/* 1: a mask that is too long for the first queue waits in the other one now. */
+static int
+moves(vlm_masks_t *m, place_t *p)
 {
-    int  rc, busy = VLM_MASK_BUSY;
+    int  busy = VLM_MASK_BUSY;
 
-    vlm_walk_allow(m->walk, VLM_MASK_MOST, &p->quit);
-    rc = vlm_mask(m->pieces, p->match, m->walk, p->n_after, p->allowed);
-    p->work = vlm_walk_work(m->walk);
-    atomic_fetch_add(&p->spent, p->work);
+    atomic_store(&p->queue, 1);
+
+    if (!atomic_compare_exchange_strong(&p->state, &busy, VLM_MASK_QUEUED)) {
+        return 0;                      /* it was left */
+    }
+
+    (void) sem_post(&m->worker[1].asked);
+
+    return 1;
+}
+
+
+static void
+make(vlm_masks_t *m, worker_t *w, place_t *p)
+{
+    int  rc, busy = VLM_MASK_BUSY, first = w == &m->worker[0];
+
+    vlm_walk_allow(w->walk, first ? SHORT : VLM_MASK_MOST, &p->quit);
+    rc = vlm_mask(m->pieces, p->match, w->walk, p->n_after, p->allowed);
+
+    if (rc != 0 && first && moves(m, p)) {
+        return;
+    }
+
+    p->work = vlm_walk_work(w->walk);
     release(p);
 
     if (!atomic_compare_exchange_strong(&p->state, &busy,
@@ -97,38 +130,40 @@ static void *
 masks_main(void *data)
 {
     place_t      *p;
-    vlm_masks_t  *m = data;
+    worker_t     *w = data;
+    vlm_masks_t  *m = w->masks;
 
     (void) setpriority(PRIO_PROCESS, (id_t) gettid(), NICE);       /* or as the others run */
 
     for ( ;; ) {
-        while (sem_wait(&m->asked) != 0 && errno == EINTR) { /* void */ }
+        while (sem_wait(&w->asked) != 0 && errno == EINTR) { /* void */ }
 
         if (atomic_load(&m->stopping)) {
             return NULL;
         }
 
-        p = next(m);
+        p = next(m, (int) (w - m->worker));
 
         if (p != NULL) {
-            make(m, p);
+            make(m, w, p);
         }
     }
 }
 
 
-static void
-close_places(vlm_masks_t *m)
+static int
+start(vlm_masks_t *m, worker_t *w)
 {
-    uint32_t  i;
+    w->masks = m;
+    w->walk = vlm_walk_open(m->pieces);
 
-    for (i = 0; i < m->n_places; i++) {
-        free(m->place[i].match);
-        free(m->place[i].allowed);
+    if (w->walk == NULL || sem_init(&w->asked, 0, 0) != 0) {
+        return -1;
     }
 
-    vlm_walk_close(m->walk);
-    free(m);
+    w->started = pthread_create(&w->thread, NULL, masks_main, w) == 0;
+
+    return w->started ? 0 : -1;
 }
 
 
@@ -137,50 +172,66 @@ vlm_masks_open(const vlm_tokens_t *pieces, uint32_t n_slots, vlm_err_t *err)
 {
     int           ok;
     place_t      *p;
+    uint32_t      i;
     vlm_masks_t  *m;
 
     m = calloc(1, sizeof(*m) + (size_t) n_slots * sizeof(*m->place));
+    ok = m != NULL && sem_init(&m->made, 0, 0) == 0;
 
-    if (m == NULL) {
-        (void) vlm_fail(err, VLM_EMEMORY, "no memory for the masks of %u slots", n_slots);
-        return NULL;
+    if (ok) {
+        m->pieces = pieces;
     }
 
-    m->pieces = pieces;
-    m->walk = vlm_walk_open(pieces);
-
-    for (ok = m->walk != NULL; ok && m->n_places < n_slots; m->n_places++) {
+    for ( /* void */ ; ok && m->n_places < n_slots; m->n_places++) {
         p = &m->place[m->n_places];
         p->match = malloc(sizeof(*p->match));
         p->allowed = malloc(pieces->n_words * sizeof(*p->allowed));
         ok = p->match != NULL && p->allowed != NULL;
     }
 
-    if (!ok || sem_init(&m->asked, 0, 0) != 0 || sem_init(&m->made, 0, 0) != 0
-        || pthread_create(&m->thread, NULL, masks_main, m) != 0)
-    {
-        (void) vlm_fail(err, VLM_EMEMORY, "no memory for the masks of %u slots", n_slots);
-        close_places(m);
-        return NULL;
+    for (i = 0; ok && i < QUEUES; i++) {
+        ok = start(m, &m->worker[i]) == 0;
     }
 
-    return m;
+    if (ok) {
+        return m;
+    }
+
+    (void) vlm_fail(err, VLM_EMEMORY, "no memory for the masks of %u slots", n_slots);
+    vlm_masks_close(m);
+
+    return NULL;
 }
 
 
 void
 vlm_masks_close(vlm_masks_t *m)
 {
+    uint32_t  i;
+
     if (m == NULL) {
         return;
     }
 
     atomic_store(&m->stopping, 1);
-    (void) sem_post(&m->asked);
-    (void) pthread_join(m->thread, NULL);
-    (void) sem_destroy(&m->asked);
+
+    for (i = 0; i < QUEUES; i++) {
+        if (m->worker[i].started) {
+            (void) sem_post(&m->worker[i].asked);
+            (void) pthread_join(m->worker[i].thread, NULL);
+            (void) sem_destroy(&m->worker[i].asked);
+        }
+
+        vlm_walk_close(m->worker[i].walk);
+    }
+
+    for (i = 0; i < m->n_places; i++) {
+        free(m->place[i].match);
+        free(m->place[i].allowed);
+    }
+
     (void) sem_destroy(&m->made);
-    close_places(m);
+    free(m);
 }
 
 
@@ -197,8 +248,10 @@ vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint32_t 
     (void) vlm_grammar_share((vlm_grammar_t *) match->g);
     p->n_after = n_after;
     atomic_store(&p->quit, 0);
+    atomic_store(&p->queue, 0);
+    atomic_store(&p->asked, ++m->n_asked);
     atomic_store(&p->state, VLM_MASK_QUEUED);
-    (void) sem_post(&m->asked);
+    (void) sem_post(&m->worker[0].asked);
 
     return 1;
 }
@@ -222,7 +275,7 @@ vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint32_t *allowed, uint64_t *work)
 }
 
 
-/* Waits until the thread has made some mask, or for ns. */
+/* Waits until a thread has made some mask, or for ns. */
 static void
 wait_made(vlm_masks_t *m, long ns)
 {
@@ -238,19 +291,19 @@ wait_made(vlm_masks_t *m, long ns)
 void
 vlm_masks_drop(vlm_masks_t *m, uint32_t slot)
 {
-    int       queued = VLM_MASK_QUEUED, busy = VLM_MASK_BUSY;
+    int       state;
     place_t  *p = &m->place[slot];
 
     atomic_store(&p->quit, 1);
-    atomic_store(&p->spent, 0);
 
-    if (atomic_compare_exchange_strong(&p->state, &queued, VLM_MASK_NONE)) {
+    do {
+        state = atomic_load(&p->state);
+    } while (state != VLM_MASK_LEFT
+             && !atomic_compare_exchange_weak(&p->state, &state, state == VLM_MASK_BUSY
+                                                                 ? VLM_MASK_LEFT : VLM_MASK_NONE));
+
+    if (state == VLM_MASK_QUEUED) {
         release(p);
-
-    } else if (atomic_load(&p->state) != VLM_MASK_LEFT
-               && !atomic_compare_exchange_strong(&p->state, &busy, VLM_MASK_LEFT))
-    {
-        atomic_store(&p->state, VLM_MASK_NONE);
     }
 }
 

@@ -1,9 +1,10 @@
 /*
- * Masks that take long, made by a thread of their own, so that the steps of other sequences do not
+ * Masks that take long, made by threads of their own, so that the steps of other sequences do not
  * wait for them: the sequence sits out steps until its mask is there.
  *
- * There is a place for each slot.  The thread takes the place whose masks were the least work so
- * far, so that one heavy grammar does not hold up a lighter one for long.
+ * There is a place for each slot, and places are served in the order in which they were asked.  A
+ * mask that is not made in short time begins again in a second thread, so that a heavy grammar holds
+ * up no lighter one, however often it is sent again.
  */
 
 #ifndef VLM_MASKS_H
@@ -28,7 +29,7 @@ void vlm_masks_close(vlm_masks_t *m);  /* all places are free; takes NULL */
 /* ---- the engine thread's ------------------------------------------------- */
 
 /*
- * Asks for a slot's mask, as vlm_mask() makes it.  0: the place is not free yet, since the thread
+ * Asks for a slot's mask, as vlm_mask() makes it.  0: the place is not free yet, since a thread
  * is about to leave the mask of a job before.  match is copied.
  */
 int vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint32_t n_after);
@@ -37,7 +38,7 @@ int vlm_masks_ask(vlm_masks_t *m, uint32_t slot, const vlm_match_t *match, uint3
  * that it took; if it is ready, it is copied to allowed [n_words].
  */
 vlm_mask_state_t vlm_masks_take(vlm_masks_t *m, uint32_t slot, uint32_t *allowed, uint64_t *work);
-/* The slot's job has ended.  The thread leaves its mask soon; nothing waits for that. */
+/* The slot's job has ended.  A thread leaves its mask soon; nothing waits for that. */
 void vlm_masks_drop(vlm_masks_t *m, uint32_t slot);
 /* Waits for some mask, a few milliseconds at most; not at all if none is being made. */
 void vlm_masks_wait(vlm_masks_t *m);

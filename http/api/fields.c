@@ -66,10 +66,8 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 
     vlm_fields_free(&in->f);
 
-    vlm_grammar_free(in->grammar);
+    ngx_http_vlm_fields_forget(in);
     vlm_json_free(in->tools.list);
-    vlm_grammar_free(in->tools.grammar);
-    vlm_grammar_free(in->tools.between);
     free(in->model);
     free(in);
 }
@@ -103,13 +101,26 @@ ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
         ngx_http_vlm_messages_task(in->messages, in->f.task);
     }
 
-    return ngx_http_vlm_fields_constrain(ctx, 0);
+    return ngx_http_vlm_fields_check(ctx, 0);
+}
+
+
+void
+ngx_http_vlm_fields_forget(ngx_http_vlm_asked_t *in)
+{
+    vlm_grammar_free(in->grammar);
+    vlm_grammar_free(in->tools.grammar);
+    vlm_grammar_free(in->tools.between);
+
+    in->grammar = NULL;
+    in->tools.grammar = NULL;
+    in->tools.between = NULL;
 }
 
 
 /* in the first moments of a load there is no vocabulary yet */
 
-ngx_int_t
+static ngx_int_t
 ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
 {
     ngx_http_vlm_asked_t *in = ctx->data;
@@ -132,6 +143,18 @@ ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
     ngx_http_vlm_fail_param(ctx, "%s", c->name);
 
     return ngx_http_vlm_fail_engine(ctx, c->code, c->code);
+}
+
+
+ngx_int_t
+ngx_http_vlm_fields_check(ngx_http_vlm_ctx_t *ctx, int rc)
+{
+    ngx_int_t  ok;
+
+    ok = ngx_http_vlm_fields_constrain(ctx, rc);
+    ngx_http_vlm_fields_forget(ctx->data);
+
+    return ok;
 }
 
 

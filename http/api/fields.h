@@ -91,9 +91,12 @@ void ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, ngx_uint_t of);
 
-/* compiles the constraint, which was read with this result */
+/* compiles the constraint, which was read with this result, and forgets it: a
+   request that waits keeps none, which may have 16 MiB, and has it made again
+   with its prompt */
 
-ngx_int_t ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc);
+ngx_int_t ngx_http_vlm_fields_check(ngx_http_vlm_ctx_t *ctx, int rc);
+void ngx_http_vlm_fields_forget(ngx_http_vlm_asked_t *in);
 
 /* the text of a member, or "" */
 

@@ -207,7 +207,13 @@ ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     vlm_calls_start(&in->tools.calls, ctx->engine->conf.facts.call,
                     ctx->engine->conf.facts.call_end, in->tools.demanded);
 
-    return ngx_http_vlm_tools_compile(ctx);
+    if (ngx_http_vlm_tools_compile(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_vlm_fields_forget(in);
+
+    return NGX_OK;
 }
 
 

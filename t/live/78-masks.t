@@ -7,6 +7,7 @@ use warnings;
 use lib 't/lib';
 use JSON::PP ();
 use Test::More;
+use Time::HiRes qw(sleep);
 use VLM;
 
 my $JSON = JSON::PP->new->utf8->canonical;
@@ -83,6 +84,91 @@ $r = asked(grammar => 'root ::= "(" root ")" | [a-z]{1,9}', max_tokens => 20)->e
 like($r->{json}{choices}[0]{message}{content}, qr/^(\((?1)\)|[a-z]{1,9})$/, 'a plain grammar works as before');
 is($s->health->{status}, 'healthy', 'the engine is healthy');
 
+# ---- those who ask again ---------------------------------------------------------
+
+my $LETTERS = join '', grep { index('\\[](){}|*+?^$.-/"', $_) < 0 } map { chr } 0x21 .. 0x7e;
+my $n = 0;
+
+# A schema that takes long to compile, and another one each time; with five of them it is refused.
+sub slow_schema {
+    my ($properties, $times) = @_;
+
+    $n++;
+
+    return { type => 'object', properties => { map {
+        ("p${n}_$_" => { type => 'string', pattern => '^(' . substr("$LETTERS$LETTERS", $_, length $LETTERS) . "){$times}\$" }) }
+        1 .. $properties } };
+}
+
+# Sends requests like these again and again beside an answer; returns how many ended until it did.
+sub beside {
+    my ($answer, $most, $again, $count) = @_;
+    my $ended = 0;
+    my @again = map { $again->() } 1 .. $count;
+
+    until ($answer->done || $ended > $most) {
+        $s->drain($answer, @again);
+        sleep 0.005;
+
+        for (@again) {
+            next unless $_->done;
+            $ended++;
+            $_ = $again->();
+        }
+    }
+
+    $_->leave for @again;
+
+    return $ended;
+}
+
+my $plain = asked(max_tokens => 3);
+my $refused = sub { asked(max_tokens => 3, guided_json => slow_schema(5, 207)) };
+
+cmp_ok(beside($plain, 40, $refused, 8), '<=', 40, 'a plain answer is there before 40 slow schemas have been refused');
+is($plain->end->{code}, 200, 'it is whole');
+is($refused->()->end->{code}, 400, 'such a schema is refused');
+
+my $JSON_GRAMMAR = <<'_EOC_';
+root ::= object
+value ::= object | array | string | number | ("true" | "false" | "null") ws
+object ::= "{" ws (string ":" ws value ("," ws string ":" ws value)*)? "}" ws
+array ::= "[" ws (value ("," ws value)*)? "]" ws
+string ::= "\"" ([^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}))* "\"" ws
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws
+ws ::= | " " | "\n" [ \t]{0,20}
+_EOC_
+my $light = asked(grammar => $JSON_GRAMMAR, max_tokens => 40);
+my $ended = beside($light, 30, sub { asked(grammar => "root ::= a\na ::= $AMBIGUOUS") }, 4);
+
+cmp_ok($ended, '<=', 30, 'a lighter grammar is followed to its end before 30 heavy ones have been refused');
+is($light->end->{code}, 200, 'and is answered');
+
+$s->stop;
+$s->check_log;
+
+# ---- memory -----------------------------------------------------------------------
+
+# Those that wait keep no compiled grammars.
+$s = VLM->new(name => 'masks-memory', model => "$VLM::LIVE/masks-model",
+              engine => 'thinking off; slots 1; threads 1; context 4k; max_tokens 3000; timeout 1h; queue 64 timeout=1h;'
+                        . 'device cpu; http_memory 64m;')->start->ready;
+
+sub resident { VLM::slurp('/proc/' . $s->designated . '/status') =~ /^VmRSS:\s+(\d+)/m ? $1 / 1024 : 0 }
+
+asked(max_tokens => 3, guided_json => slow_schema(2, 200))->end;
+
+my $before = resident();
+my $long = asked(max_tokens => 3000, min_tokens => 3000);
+
+ok($s->busy(1, 0), 'one runs');
+
+my @wait = map { asked(max_tokens => 3, guided_json => slow_schema(2, 200)) } 1 .. 40;
+
+ok($s->busy(1, 40), 'forty wait');
+cmp_ok(resident() - $before, '<', 200, 'forty requests that wait with large grammars take less than 200 MiB') unless $ENV{VLM_REPORTS};
+
+$_->leave for @wait, $long;
 $s->stop;
 $s->check_log;
 done_testing();

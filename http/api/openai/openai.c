@@ -69,7 +69,7 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     if (ngx_http_vlm_fields_read(ctx, json, o->chat ? VLM_OF_CHAT
                                                     : VLM_OF_TEXT)
         != NGX_OK
-        || ngx_http_vlm_fields_constrain(ctx,
+        || ngx_http_vlm_fields_check(ctx,
                vlm_constraint_read(&o->in.f.constraint, json, o->chat,
                                    &ctx->error.err))
            != NGX_OK)
