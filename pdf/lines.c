@@ -447,6 +447,7 @@ append_line(pdf_text_t *t, const line_t *line, uint32_t *left)
             pdf_text_separate(t, ' ', left);
         } else {
             c = &line->chars[line->read[i]];
+            t->rotation = c->rotation;
             pdf_text_character(t, c->c, &c->box, left);
         }
     }

@@ -13,15 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hidden.h"
 #include "lines.h"
 #include "picture.h"
 #include "scan.h"
 #include "text.h"
 #include "words.h"
 
-#define SEEN_DPI   50.0                    /* of the picture in which words are looked for */
-#define SEEN       8                       /* levels, of 255, that differ in a box with something
-                                              visible */
 #define MAX_DPI    300.0                   /* of a page's picture */
 #define SCAN       0.8                     /* of a page's area: more is a scan */
 
@@ -48,128 +46,6 @@ typedef struct {
     uint32_t          left;                /* characters to read */
     int               out;                 /* the pipe of frames */
 } file_t;
-
-
-/* ---- words that nobody sees ----------------------------------------------------------------- */
-
-
-/* Do the pixels of a box differ by no more than antialiasing of nothing?  x1 and y1 are outside. */
-static int
-is_even(cairo_surface_t *surface, int x0, int y0, int x1, int y1)
-{
-    int                   x, y, c, low[3] = { 255, 255, 255 }, high[3] = { 0 };
-    const unsigned char  *row;
-
-    for (y = y0; y < y1; y++) {
-        row = cairo_image_surface_get_data(surface)
-              + (size_t) y * (size_t) cairo_image_surface_get_stride(surface);
-
-        for (x = x0; x < x1; x++) {
-            for (c = 0; c < 3; c++) {
-                low[c] = MIN(low[c], row[4 * x + c]);
-                high[c] = MAX(high[c], row[4 * x + c]);
-            }
-        }
-    }
-
-    return high[0] - low[0] <= SEEN && high[1] - low[1] <= SEEN && high[2] - low[2] <= SEEN;
-}
-
-
-/* A box without its edges, which its neighbours' ink touches, if it is wide enough for that. */
-static int
-is_blank(cairo_surface_t *surface, const vlm_pdf_word_t *word, double scale, int edge)
-{
-    int        x0 = (int) (word->x0 * scale), x1 = (int) ceil(word->x1 * scale);
-    const int  y0 = (int) (word->y0 * scale), y1 = (int) ceil(word->y1 * scale);
-
-    if (x1 - x0 >= 2 * edge + 2) {
-        x0 += edge;
-        x1 -= edge;
-    }
-
-    return is_even(surface, x0, y0, MIN(x1, cairo_image_surface_get_width(surface)),
-                   MIN(y1, cairo_image_surface_get_height(surface)));
-}
-
-
-/*
- * Appends a word whose characters are c[0..n), in parts that are seen or hidden: white digits may
- * stand right behind a black one.  A sign goes with the letter or digit before it.
- */
-static void
-add_parts(GArray *words, const pdf_text_t *t, const vlm_pdf_word_t *c, size_t n,
-    cairo_surface_t *surface, double scale)
-{
-    size_t           i;
-    uint32_t         flags = 0;
-    vlm_pdf_word_t  *part = NULL;
-
-    for (i = 0; i < n; i++, c++) {
-        if (g_unichar_isalnum(g_utf8_get_char(t->text->str + c->first))) {
-            flags = is_blank(surface, c, scale, 1) ? VLM_PDF_HIDDEN : 0;
-        }
-
-        if (part == NULL || part->flags != flags) {
-            g_array_append_val(words, *c);
-            part = &g_array_index(words, vlm_pdf_word_t, words->len - 1);
-            part->flags = flags;
-            continue;
-        }
-
-        part->bytes += c->bytes;
-        part->x0 = MIN(part->x0, c->x0);
-        part->y0 = MIN(part->y0, c->y0);
-        part->x1 = MAX(part->x1, c->x1);
-        part->y1 = MAX(part->y1, c->y1);
-    }
-}
-
-
-/*
- * A word is hidden if it is white, has no ink, or lies under something; so is one that is not all
- * seen where there is no room for its parts.  -1: the page cannot be drawn, so that its words may
- * be any of these.
- */
-static int
-find_hidden(pdf_text_t *t, PopplerPage *page)
-{
-    guint             i, n;
-    double            scale;
-    GArray           *words;
-    vlm_pdf_word_t   *word, *c = (vlm_pdf_word_t *) (void *) t->chars->data;
-    cairo_surface_t  *surface;
-
-    scale = MIN(SEEN_DPI / 72, 2000 / MAX(t->width, t->height));
-    surface = pdf_draw(page, t->width, t->height, scale);
-
-    if (surface == NULL) {
-        return -1;
-    }
-
-    words = g_array_new(FALSE, TRUE, sizeof(vlm_pdf_word_t));
-
-    for (i = 0; i < t->words->len; i++, c += n) {
-        word = &g_array_index(t->words, vlm_pdf_word_t, i);
-        n = (guint) g_utf8_strlen(t->text->str + word->first, word->bytes);
-
-        if (is_blank(surface, word, scale, 0)
-            || (n > 1 && words->len + n + t->words->len - i > VLM_PDF_WORDS))
-        {
-            word->flags |= VLM_PDF_HIDDEN;
-            g_array_append_val(words, *word);
-
-        } else {
-            add_parts(words, t, c, n, surface, scale);
-        }
-    }
-
-    cairo_surface_destroy(surface);
-    g_array_free(t->words, TRUE);
-    t->words = words;
-
-    return 0;
-}
 
 
 static int
@@ -256,7 +132,7 @@ find_words(file_t *f, PopplerPage *page, uint32_t number, pdf_text_t *t)
 
     append_page(f, number, t);
 
-    if (t->words->len > 0 && find_hidden(t, page)) {
+    if (t->words->len > 0 && pdf_hidden_find(t, page)) {
         g_array_set_size(t->words, 0);
         g_string_truncate(t->text, 0);
         return VLM_PDF_DAMAGED;

@@ -18,15 +18,23 @@
 #define LEVEL  3                           /* of zlib */
 
 
+void
+pdf_draw_size(double width, double height, double scale, int *across, int *down)
+{
+    *across = (int) CLAMP(ceil(width * scale - 0.001), 1, VLM_PDF_SIDE);
+    *down = (int) CLAMP(ceil(height * scale - 0.001), 1, VLM_PDF_SIDE);
+}
+
+
 cairo_surface_t *
 pdf_draw(PopplerPage *page, double width, double height, double scale)
 {
+    int               across, down;
     cairo_t          *cr;
     cairo_status_t    status;
     cairo_surface_t  *surface;
-    const int         across = (int) CLAMP(ceil(width * scale - 0.001), 1, VLM_PDF_SIDE);
-    const int         down = (int) CLAMP(ceil(height * scale - 0.001), 1, VLM_PDF_SIDE);
 
+    pdf_draw_size(width, height, scale, &across, &down);
     surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, across, down);
     cr = cairo_create(surface);
     cairo_set_source_rgb(cr, 1, 1, 1);

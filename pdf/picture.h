@@ -13,6 +13,9 @@
  */
 cairo_surface_t *pdf_draw(PopplerPage *page, double width, double height, double scale);
 
+/* The sides of that picture, pixels. */
+void pdf_draw_size(double width, double height, double scale, int *across, int *down);
+
 /* Appends a surface of CAIRO_FORMAT_RGB24 to out, as PNG with 8 bits a channel.  -1: no memory. */
 int pdf_png(cairo_surface_t *surface, GByteArray *out);
 

@@ -80,6 +80,7 @@ extend(pdf_text_t *t, size_t bytes, const pdf_box_t *box)
 
     add_box(&c, box, t->width, t->height);
     c.bytes = (uint32_t) bytes;
+    c.flags = t->rotation;
     g_array_append_val(t->chars, c);
 
     return 0;

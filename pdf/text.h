@@ -13,7 +13,9 @@ typedef struct {
     double    width, height;               /* of the page, points */
     GString  *text;                        /* without control characters */
     GArray   *words;                       /* vlm_pdf_word_t */
-    GArray   *chars;                       /* of the words, as words of one character each */
+    GArray   *chars;                       /* of the words, as words of one character each; flags
+                                              are the rotation of its line, 0 to 3 */
+    uint32_t  rotation;                    /* of the characters that are appended */
     int       in_word;                     /* the next character belongs to the last word */
 } pdf_text_t;
 
