@@ -24,7 +24,7 @@ sub server {
     return VLM->new(name => $name, workers => 2,
                     server => 'location ~ ^/(ask|summarize|compare)$ { vlm_pass live; }',
                     engine => ($more{documents} // '') . ';'
-                              . ' thinking off; context 4k; max_tokens 64;')->start->ready;
+                              . ' thinking off; context 4k; max_tokens 64; queue 64 timeout=1h;')->start->ready;
 }
 
 # A PDF file: each page a list of lines.
