@@ -230,7 +230,8 @@ set_bytes(cursor_t *c, vlm_tensor_t *t, uint64_t type)
 
     if (t->format == NULL) {
         return vlm_fail(c->err, VLM_EMODEL, "%s: %s has elements of type %s (%" PRIu64 "); F32, "
-                        "F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K and Q6_K are supported", c->path,
+                        "F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4 "
+                        "are supported", c->path,
                         vlm_printable(t->name), t->dtype, type);
     }
 

@@ -123,7 +123,10 @@ every_form_of_blocks_has_the_values_that_gguf_reads(void **state)
     vlm_gguf_t           g;
     const vlm_tensor_t  *t, *want;
 
-    static const char *const  forms[] = { "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K" };
+    static const char *const  forms[] = {
+        "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
+        "IQ4_XS", "MXFP4"
+    };
 
     (void) state;
 
@@ -314,8 +317,8 @@ every_field_that_lies_is_refused_with_a_sentence(void **state)
     put_text(&f, "a"), put(&f, 5, 4);
     refuses(&f, "a has 5 dimensions, expected 1 to 4");
     put_head(&f, 1, 0);
-    put_tensor(&f, "a", 256, 1, 11, 0);
-    refuses(&f, "a has elements of type Q3_K (11); F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K and");
+    put_tensor(&f, "a", 256, 1, 21, 0);
+    refuses(&f, "a has elements of type IQ3_S (21); F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to");
     put_head(&f, 1, 0);
     put_tensor(&f, "a", 256, 1, 4000000000u, 0);
     refuses(&f, "type ? (4000000000)");
