@@ -44,19 +44,16 @@ case $model in *" mmproj="*)
     model=${model%% mmproj=*}
 esac
 
-[ ! -f "$model" ] || [ -n "$mmproj" ] || {
-    echo "make run: $model is a file: the one of its vision encoder is MMPROJ=FILE.gguf" >&2
-    exit 1
-}
+case $model in *.gguf) gguf=1 ;; *) gguf=$mmproj ;; esac
 
-for file in ${mmproj:+"$model" "$mmproj"}; do
+for file in ${gguf:+"$model"} ${mmproj:+"$mmproj"}; do
     [ -f "$file" ] || {
         echo "make run: there is no file $file" >&2
         exit 1
     }
 done
 
-[ -n "$mmproj" ] || [ -f "$model/config.json" ] || {
+[ -n "$gguf" ] || [ -f "$model/config.json" ] || {
     echo "make run: no checkpoint at $model: there is no config.json" >&2
     exit 1
 }

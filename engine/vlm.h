@@ -41,6 +41,9 @@ typedef enum { VLM_LOG_ERROR, VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 typedef struct {
     const char  *model;                /* checkpoint directory, or a GGUF file */
     const char  *mmproj;               /* the GGUF file of its vision encoder, or NULL */
+    const char  *chat_template;        /* name of the words of a conversation; NULL: those that the
+                                          model's own template has, if it was compared, else the
+                                          family's */
     const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
     const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512",
                                           "amx", "neon" or "i8mm"; NULL: the best that it runs */

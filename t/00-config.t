@@ -1598,14 +1598,14 @@ thread_pool vlm threads=1;
 thread_pool vlm threads=1;
 --- http_config
     vlm_engine demo {
-        model $TEST_NGINX_GGUF;
+        model $TEST_NGINX_TINY/q8_0.gguf;
         store logs/vlm;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr{model.gguf: a GGUF model has its vision encoder in a second file: give it as mmproj=FILE.gguf}]
+[qr{q8_0.gguf: a model of "qwen2vl" has its vision encoder in a second file: give it as mmproj=FILE.gguf}]
 
 
 

@@ -45,8 +45,7 @@ is($said, "make run: port $port is in use; \"make run PORT=$next\" takes another
 # Models of two GGUF files.
 my @GGUF = map { "t/fixtures/gguf/$_" } 'q8_0.gguf', 'mmproj-q8_0.gguf';
 
-for ([$GGUF[0], '', "$GGUF[0] is a file: the one of its vision encoder is MMPROJ=FILE.gguf"],
-     [$GGUF[0], 'none.gguf', 'there is no file none.gguf'],
+for ([$GGUF[0], 'none.gguf', 'there is no file none.gguf'],
      ["none.gguf mmproj=$GGUF[1]", '', 'there is no file none.gguf'],
      ['t/fixtures', '', 'no checkpoint at t/fixtures: there is no config.json'])
 {

@@ -34,6 +34,8 @@ struct vlm_prompt_s {
 typedef struct {
     const vlm_tokenizer_t  *tokenizer;
     const vlm_family_t     *family;
+    const vlm_words_t      *words;
+    uint32_t                begin, role_end;       /* control tokens, if there are such words */
     uint32_t                turn, end, picture, cell, picture_end;         /* control tokens */
     uint32_t                frame_cell;            /* VLM_NONE: the tokenizer has no such token */
     uint32_t                mark[VLM_MARKS];       /* the same */

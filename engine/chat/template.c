@@ -59,10 +59,11 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
                   uint32_t limit, vlm_err_t *err)
 {
     uint32_t            i;
-    const vlm_words_t  *words = &c->family->words;
+    const vlm_words_t  *words = c->words;
 
     t->tokenizer = tokenizer;
     t->family = c->family;
+    t->words = c->words;
     t->merge = c->vision.merge;
     t->per_second = c->vision.per_second;
     t->limit = limit;
@@ -79,15 +80,11 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
 
     if (find_control(tokenizer, words->turn, &t->turn, err) != 0
         || find_control(tokenizer, words->end, &t->end, err) != 0
-        || find_control(tokenizer, words->picture, &t->picture, err) != 0
-        || find_control(tokenizer, words->picture_end, &t->picture_end, err) != 0
-        || find_control(tokenizer, words->cell, &t->cell, err) != 0)
+        || (words->begin != NULL && find_control(tokenizer, words->begin, &t->begin, err) != 0)
+        || (words->role_end != NULL
+            && find_control(tokenizer, words->role_end, &t->role_end, err) != 0))
     {
         return -1;
-    }
-
-    if (find_control(tokenizer, words->frame_cell, &t->frame_cell, NULL) != 0) {
-        t->frame_cell = VLM_NONE;
     }
 
     for (i = 0; i < VLM_MARKS; i++) {
@@ -96,6 +93,23 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
         {
             t->mark[i] = VLM_NONE;
         }
+    }
+
+    words = &c->family->words;         /* those of pictures are the family's */
+
+    if (words->picture == NULL) {
+        return 0;
+    }
+
+    if (find_control(tokenizer, words->picture, &t->picture, err) != 0
+        || find_control(tokenizer, words->picture_end, &t->picture_end, err) != 0
+        || find_control(tokenizer, words->cell, &t->cell, err) != 0)
+    {
+        return -1;
+    }
+
+    if (find_control(tokenizer, words->frame_cell, &t->frame_cell, NULL) != 0) {
+        t->frame_cell = VLM_NONE;
     }
 
     if (t->cell != c->generation.image_token) {
@@ -108,11 +122,33 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
 }
 
 
+static int
+write_begin(vlm_writer_t *w)
+{
+    return w->t->words->begin == NULL ? 0 : write_control(w, w->t->begin);
+}
+
+
+/* The beginning of a turn. */
+static int
+write_role(vlm_writer_t *w, vlm_role_t role)
+{
+    const vlm_words_t  *words = w->t->words;
+
+    if (write_control(w, w->t->turn) != 0 || write_words(w, words->role[role]) != 0) {
+        return -1;
+    }
+
+    return words->role_end == NULL ? 0
+           : write_control(w, w->t->role_end) != 0 ? -1 : write_words(w, words->role_after);
+}
+
+
 /* The system message: the first one of the conversation, or the family's; and the tools. */
 static int
 write_system(vlm_writer_t *w, const vlm_message_t *m, const char *tools)
 {
-    const vlm_words_t  *words = &w->t->family->words;
+    const vlm_words_t  *words = w->t->words;
     const int           own = m->role == VLM_SYSTEM;
     const vlm_part_t    part = { .text = own ? NULL : words->system,
                                  .bytes = own || words->system == NULL ? 0
@@ -132,7 +168,7 @@ write_system(vlm_writer_t *w, const vlm_message_t *m, const char *tools)
                         w->t->family->title);
     }
 
-    if (write_control(w, w->t->turn) != 0 || write_words(w, words->role[VLM_SYSTEM]) != 0
+    if (write_role(w, VLM_SYSTEM) != 0
         || write_parts(w, system.parts, system.n_parts) != 0
         || ((own || words->system != NULL) && write_words(w, "\n\n") != 0)
         || write_words(w, words->tools[0]) != 0 || write_words(w, tools) != 0
@@ -152,7 +188,7 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     int                  rc;
     size_t               i;
     vlm_writer_t         w;
-    const vlm_words_t   *words = &t->family->words;
+    const vlm_words_t   *words = t->words;
 
     if (n == 0) {
         (void) vlm_fail(err, VLM_EINPUT, "a prompt needs one message at least");
@@ -169,7 +205,7 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     w.t = t;
     w.err = err;
 
-    rc = write_system(&w, &messages[0], tools);
+    rc = write_begin(&w) != 0 ? -1 : write_system(&w, &messages[0], tools);
 
     for (i = messages[0].role == VLM_SYSTEM; i < n && rc == 0; i++) {
         rc = write_message(&w, &messages[i], i == 0 ? NULL : &messages[i - 1],
@@ -177,15 +213,13 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     }
 
     if (rc == 0) {
-        rc = write_control(&w, t->turn);
+        rc = write_role(&w, VLM_ASSISTANT);
     }
 
-    if (rc == 0) {
-        rc = write_words(&w, words->role[VLM_ASSISTANT]);
-    }
+    tail = tail != NULL ? tail : words->quiet;
 
     if (rc == 0 && tail != NULL) {
-        rc = tools == NULL ? write_words(&w, tail) : write_marked(&w, tail);
+        rc = write_marked(&w, tail);
     }
 
     if (rc == 0) {
@@ -208,7 +242,7 @@ vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n, vlm
     w.t = t;
     w.err = err;
 
-    if (write_parts(&w, parts, n) == 0) {
+    if (write_begin(&w) == 0 && write_parts(&w, parts, n) == 0) {
         return finish(&w);
     }
 
@@ -223,15 +257,14 @@ vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n, vlm
 static int
 write_result(vlm_writer_t *w, const vlm_message_t *m, int first, int last)
 {
-    const vlm_words_t  *words = &w->t->family->words;
+    const vlm_words_t  *words = w->t->words;
 
     if (words->mark[VLM_MARK_RESULT] == NULL) {
         return vlm_fail(w->err, VLM_EINPUT, "the chat template of %s has no results of tools",
                         w->t->family->title);
     }
 
-    if ((first ? write_control(w, w->t->turn) != 0 || write_words(w, words->role[VLM_TOOL]) != 0
-               : write_words(w, "\n") != 0)
+    if ((first ? write_role(w, VLM_TOOL) != 0 : write_words(w, "\n") != 0)
         || write_marked(w, words->mark[VLM_MARK_RESULT]) != 0 || write_words(w, "\n") != 0
         || write_parts(w, m->parts, m->n_parts) != 0 || write_words(w, "\n") != 0
         || write_marked(w, words->mark[VLM_MARK_RESULT_END]) != 0)
@@ -247,7 +280,7 @@ static int
 write_message(vlm_writer_t *w, const vlm_message_t *m, const vlm_message_t *before,
               const vlm_message_t *behind)
 {
-    const vlm_words_t  *words = &w->t->family->words;
+    const vlm_words_t  *words = w->t->words;
 
     if ((unsigned) m->role > VLM_TOOL) {
         return vlm_fail(w->err, VLM_EINPUT, "a message has no such role as %d", (int) m->role);
@@ -258,8 +291,7 @@ write_message(vlm_writer_t *w, const vlm_message_t *m, const vlm_message_t *befo
                             behind == NULL || behind->role != VLM_TOOL);
     }
 
-    if (write_control(w, w->t->turn) != 0
-        || write_words(w, words->role[m->role]) != 0
+    if (write_role(w, m->role) != 0
         || write_parts(w, m->parts, m->n_parts) != 0
         || write_control(w, w->t->end) != 0)
     {
@@ -333,7 +365,7 @@ write_marked(vlm_writer_t *w, const char *text)
     size_t              n;
     uint32_t            i;
     const char         *p;
-    const vlm_words_t  *words = &w->t->family->words;
+    const vlm_words_t  *words = w->t->words;
 
     for (p = text; *p != '\0'; ) {
         for (i = 0; i < VLM_MARKS; i++) {

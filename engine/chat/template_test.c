@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "chat/prompt.h"
 #include "family/qwen.h"
 #include "ops/ops.h"
@@ -38,6 +39,7 @@ open_template(void **state)
     }
 
     config.family = vlm_family_find("qwen2_5_vl");
+    config.words = &config.family->words;
     config.vision.merge = 2;
     config.text.vocab = vlm_vocab_size(tokenizer);
     config.generation.image_token = (uint32_t) vlm_special(tokenizer, "<|image_pad|>");
@@ -281,6 +283,88 @@ a_message_may_have_no_parts_or_empty_ones(void **state)
 }
 
 
+/* One message of t/fixtures/text/templates/, whose text and calls are parts: see templates.py. */
+static void
+read_message(const vlm_json_t *j, vlm_part_t part[2], vlm_message_t *m)
+{
+    uint32_t     role;
+    const char  *name = vlm_json_text(vlm_json_get(j, "role"));
+
+    static const char *const  roles[] = { "system", "user", "assistant", "tool" };
+
+    for (role = 0; strcmp(roles[role], name) != 0; role++) { /* void */ }
+
+    part[0] = text(vlm_json_text(vlm_json_get(j, "content")));
+    part[1] = text(vlm_json_text(vlm_json_get(j, "calls")));
+    part[1].marked = 1;
+
+    if (part[0].bytes == 0 && part[1].bytes > 0) {
+        part[1].text++;                /* no line feed behind nothing */
+    }
+
+    *m = (vlm_message_t) { (vlm_role_t) role, part, 1 + (part[1].bytes > 0) };
+}
+
+
+static void
+check_conversation(const vlm_template_t *t, const vlm_json_t *j)
+{
+    size_t             n;
+    vlm_err_t          err = { VLM_OK, "" };
+    vlm_part_t         part[16][2];
+    vlm_prompt_t      *p;
+    vlm_message_t      message[16];
+    const vlm_json_t  *m = vlm_json_first(vlm_json_get(j, "messages"));
+
+    for (n = 0; m != NULL; m = vlm_json_next(m), n++) {
+        read_message(m, part[n], &message[n]);
+    }
+
+    p = vlm_template_apply(t, message, n, vlm_json_text(vlm_json_get(j, "tools")), NULL, &err);
+
+    if (p == NULL) {
+        fail_msg("%s", err.text);
+    }
+
+    check_words(p, vlm_json_text(vlm_json_get(j, "prompt")));
+    vlm_prompt_free(p);
+}
+
+
+static void
+words_say_what_the_published_templates_say(void **state)
+{
+    char               file[64];
+    size_t             i, n;
+    vlm_err_t          err = { VLM_OK, "" };
+    vlm_json_t        *all;
+    vlm_config_t       c = config;
+    vlm_template_t     t;
+    const vlm_json_t  *j;
+
+    static const char *const  names[] = { "qwen2.5-coder", "smollm2" };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        c.words = vlm_words_find(names[i]);
+        assert_non_null(c.words);
+        assert_int_equal(vlm_template_open(&t, tokenizer, &c, 2000, &err), 0);
+
+        (void) snprintf(file, sizeof(file), "%s.json", names[i]);
+        all = vlm_json_read("t/fixtures/text/templates", file, 1 << 20, &err);
+        assert_non_null(all);
+
+        for (n = 0, j = vlm_json_first(all); j != NULL; j = vlm_json_next(j), n++) {
+            check_conversation(&t, j);
+        }
+
+        assert_true(n >= 6);
+        vlm_json_free(all);
+    }
+}
+
+
 static void
 control_words_in_what_a_user_writes_stay_plain_text(void **state)
 {
@@ -456,6 +540,7 @@ a_family_may_tell_the_time_of_frames_in_words(void **state)
     (void) state;
 
     template.family = vlm_family_find("qwen3_vl");
+    template.words = &template.family->words;
     parts[0] = text("a");
     parts[1] = part_of(video(5, 2, 1, 1));
     p = apply(&m, 1, NULL);
@@ -478,6 +563,7 @@ a_family_may_tell_the_time_of_frames_in_words(void **state)
                    "<|im_end|>\n<|im_start|>assistant\n");
     vlm_prompt_free(p);
     template.family = was;
+    template.words = &was->words;
 }
 
 
@@ -637,6 +723,7 @@ main(void)
         cmocka_unit_test(a_system_message_replaces_the_default),
         cmocka_unit_test(several_turns_keep_their_order_and_the_tail_begins_the_answer),
         cmocka_unit_test(a_message_may_have_no_parts_or_empty_ones),
+        cmocka_unit_test(words_say_what_the_published_templates_say),
         cmocka_unit_test(control_words_in_what_a_user_writes_stay_plain_text),
         cmocka_unit_test(positions_are_those_of_the_merged_grid),
         cmocka_unit_test(pairs_of_frames_follow_each_other_in_time),

@@ -7,10 +7,15 @@
 
 #include "family/bert/family.h"
 #include "family/bloom/family.h"
+#include "family/llama/family.h"
+#include "family/qwen2/family.h"
 #include "family/qwen2_5_vl/family.h"
+#include "family/qwen3/family.h"
 #include "family/qwen3_vl/family.h"
 
-static const vlm_family_t *const  families[] = { &vlm_qwen2_5_vl, &vlm_qwen3_vl, &vlm_bloom };
+static const vlm_family_t *const  families[] = {
+    &vlm_qwen2_5_vl, &vlm_qwen3_vl, &vlm_qwen2, &vlm_qwen3, &vlm_llama, &vlm_bloom
+};
 
 static const vlm_family_t *const  encoders[] = { &vlm_bert };
 
@@ -47,6 +52,14 @@ vlm_family_encoder(const char *model_type)
 }
 
 
+/* NULL is a text of no bytes. */
+static int
+is_text(const char *s, const char *text, size_t n)
+{
+    return s == NULL ? n == 0 : strlen(s) == n && memcmp(s, text, n) == 0;
+}
+
+
 const vlm_family_t *
 vlm_family_gguf(const char *architecture, size_t n_architecture, const char *projector,
                 size_t n_projector, char *known, size_t bytes)
@@ -64,19 +77,38 @@ vlm_family_gguf(const char *architecture, size_t n_architecture, const char *pro
             continue;
         }
 
-        if (strlen(map->architecture) == n_architecture && strlen(map->projector) == n_projector
-            && memcmp(map->architecture, architecture, n_architecture) == 0
-            && memcmp(map->projector, projector, n_projector) == 0)
+        if (is_text(map->architecture, architecture, n_architecture)
+            && is_text(map->projector, projector, n_projector))
         {
             return families[i];
         }
 
-        used = n < bytes ? snprintf(known + n, bytes - n, "%s\"%s\" with \"%s\"",
-                                    n == 0 ? "" : ", ", map->architecture, map->projector) : 0;
+        used = n < bytes ? snprintf(known + n, bytes - n, "%s\"%s\"%s%s%s", n == 0 ? "" : ", ",
+                                    map->architecture, map->projector == NULL ? "" : " with \"",
+                                    map->projector == NULL ? "" : map->projector,
+                                    map->projector == NULL ? "" : "\"") : 0;
         n += used < 0 ? bytes : (size_t) used;
     }
 
     return NULL;
+}
+
+
+int
+vlm_family_has_projector(const char *architecture, size_t n)
+{
+    size_t                 i;
+    const vlm_gguf_map_t  *map;
+
+    for (i = 0; i < N_FAMILIES; i++) {
+        map = families[i]->gguf;
+
+        if (map != NULL && map->projector != NULL && is_text(map->architecture, architecture, n)) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

@@ -107,6 +107,8 @@ typedef enum {
     VLM_GGUF_WHOLE,
     VLM_GGUF_ROWS,                     /* one of several with rows of a tensor */
     VLM_GGUF_SLICE,                    /* one of several time slices of the patch embedding */
+    VLM_GGUF_PAIRS,                    /* rows of q or k: those that are rotated together lie side
+                                          by side in the file */
     VLM_GGUF_DEEP                      /* * is a block, and in the name its place in the list of
                                           those whose features the language model adds */
 } vlm_gguf_how_t;
@@ -117,10 +119,17 @@ typedef struct {                       /* names; * is a layer's number, and what
     uint32_t        part;
 } vlm_gguf_name_t;
 
+typedef struct {                       /* how text is cut before tokens are merged */
+    const char  *name, *pattern;
+    int          nfc;                  /* 1: composed (NFC) first */
+    int          whole;                /* 1: a piece that is a token is not merged */
+} vlm_gguf_splitter_t;
+
 typedef struct {
     const char             *architecture, *projector;  /* of the two files; the keys of the text
-                                                          file begin with the first and "." */
-    const char             *splitter;              /* name of the tokenizer's pattern */
+                                                          file begin with the first and ".".  NULL:
+                                                          there is no second file */
+    const vlm_gguf_splitter_t  *splitter;          /* a name of NULL ends them */
     const char             *table, *head;          /* tensors: the embedding; one if not tied */
     uint32_t                merge;
     const vlm_gguf_key_t   *text, *vision[2], *pixels;
@@ -128,17 +137,22 @@ typedef struct {
     const vlm_gguf_key_t   *rows;      /* settings that are a tensor's rows; or NULL */
     const char             *constant;  /* settings of vision that no key has, as JSON; or NULL */
     const vlm_gguf_must_t  *must, *must_vision[2]; /* behind VLM_GGUF_CLIP */
-    const vlm_gguf_name_t  *names[2];
+    const vlm_gguf_name_t  *names[4];          /* NULL ends them */
 } vlm_gguf_map_t;
 
 
 /* ---- the template of a conversation -------------------------------------- */
 
-enum { VLM_MARK_CALL, VLM_MARK_CALL_END, VLM_MARK_RESULT, VLM_MARK_RESULT_END, VLM_MARKS };
+enum { VLM_MARK_CALL, VLM_MARK_CALL_END, VLM_MARK_RESULT, VLM_MARK_RESULT_END,
+       VLM_MARK_THOUGHT, VLM_MARK_THOUGHT_END, VLM_MARKS };
 
-typedef struct {
+typedef struct vlm_words_s {
+    const char  *name;                 /* of the template, for the configuration */
+    const char  *begin;                /* control token before all prompts, raw ones too, or NULL */
     const char  *turn, *end;           /* control tokens around a turn; NULL: the family has no
                                           template, and takes raw prompts alone */
+    const char  *role_end;             /* control token behind the role, and */
+    const char  *role_after;           /* text behind that; NULL: there is none */
     const char  *picture, *cell, *picture_end;     /* around a picture, and for each of its cells */
     const char  *frame_cell;           /* the same of a video's frames */
     const char  *seconds[2];           /* text around the time of frames, which stands before them;
@@ -147,11 +161,13 @@ typedef struct {
     const char  *role[4];              /* text after the turn's token, by vlm_role_t: results of
                                           tools that follow each other are one turn */
     const char  *after;                /* text after the end's token */
+    const char  *quiet;                /* text that an answer without thoughts begins with, of a
+                                          model that thinks or does not; or NULL */
     const char  *system;               /* the system message of a conversation without one, or
                                           NULL */
     const char  *tools[2];             /* text around the tools in the system message; NULL: the
                                           template has none */
-    const char  *mark[VLM_MARKS];      /* around a call, and around a result: control tokens of
+    const char  *mark[VLM_MARKS];      /* around a call, a result and thoughts: control tokens of
                                           some tokenizers */
 } vlm_words_t;
 
@@ -204,6 +220,16 @@ struct vlm_family_s {
     int                (*thinks)(const char *name);
 };
 
+/* ---- templates by name: words.c ------------------------------------------- */
+
+/* The words of a template of this name; NULL: there is none. */
+const vlm_words_t *vlm_words_find(const char *name);
+/* The same for the text of a checkpoint's Jinja template, if it is one of those that were compared
+   (t/fixtures/text/templates.py); NULL: it is not. */
+const vlm_words_t *vlm_words_of(const char *jinja, size_t bytes);
+/* The names, for messages. */
+void vlm_words_list(char *text, size_t bytes);
+
 /* The family of a model_type; NULL: none.  Language models, and encoders of texts. */
 const vlm_family_t *vlm_family_find(const char *model_type);
 const vlm_family_t *vlm_family_encoder(const char *model_type);
@@ -211,6 +237,8 @@ const vlm_family_t *vlm_family_encoder(const char *model_type);
 const vlm_family_t *vlm_family_gguf(const char *architecture, size_t n_architecture,
                                     const char *projector, size_t n_projector, char *known,
                                     size_t bytes);
+/* 1: a family has files of this architecture, with the vision encoder in a second one. */
+int vlm_family_has_projector(const char *architecture, size_t n);
 /* Whether a model of this family in this place thinks: its name is the last part of the path, or
    NAME of models--ORG--NAME/snapshots/HASH in a cache of the hub. */
 int vlm_family_thinks(const vlm_family_t *f, const char *path);

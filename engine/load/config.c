@@ -282,6 +282,7 @@ read_config(vlm_config_t *c, const vlm_reader_t *r)
                         type.path, name == NULL ? "not a text" : vlm_printable(name), known);
     }
 
+    c->words = &c->family->words;
     c->vision.order = c->family->order;
     c->pixel = c->family->pixel;
     c->video = c->family->video;

@@ -40,6 +40,22 @@ typedef struct vlm_layout_s         vlm_layout_t;      /* image/patch.h */
 /* Names the merged cells of a picture in the order in which a family's encoder takes them. */
 typedef void (*vlm_order_fn)(const vlm_vision_config_t *c, vlm_layout_t *l);
 
+/*
+ * How the angles of rotated heads grow with the position, for texts longer than those of the first
+ * training; formulas: model/rope.c.
+ */
+typedef struct {
+    enum { VLM_SCALING_NONE, VLM_SCALING_LINEAR, VLM_SCALING_LLAMA3, VLM_SCALING_YARN,
+           VLM_SCALING_TABLE } kind;
+    float     factor;                  /* of the length */
+    uint32_t  original;                /* positions of the first training */
+    float     slow, fast;              /* of llama3: low_freq_factor, high_freq_factor; of yarn:
+                                          beta_slow, beta_fast */
+    int       whole;                   /* yarn's bounds are whole numbers of pairs: "truncate" */
+    float     size;                    /* q and k are multiplied by it; 0: they are not */
+    float     divisor[VLM_MAX_HEAD_DIM / 2];       /* of a table: each pair's rate is divided */
+} vlm_rope_scaling_t;
+
 typedef struct {                       /* language model; letters as in ops/ops.h */
     uint32_t  hidden;                  /* D */
     uint32_t  layers;                  /* L */
@@ -54,6 +70,7 @@ typedef struct {                       /* language model; letters as in ops/ops.
     uint8_t   axis[VLM_MAX_HEAD_DIM / 2];          /* [head_dim / 2] axis of each rotation: 0 time,
                                                       1 row, 2 column */
     float     rope_theta, norm_eps;
+    vlm_rope_scaling_t  scaling;
     int       alibi;                   /* 1: scores fall with the distance of keys, and heads are
                                           not rotated */
     int       tied;                    /* the head is the embedding */
@@ -107,6 +124,10 @@ typedef struct {
     vlm_generation_config_t  generation;
     vlm_quant_t              quant;
     const vlm_family_t      *family;
+    const struct vlm_words_s  *words;  /* of the chat template: the family's, or others by name or
+                                          by the checkpoint's own template */
+    int                      gguf;     /* 1: of a GGUF file */
+    int                      unknown;  /* 1: the checkpoint's template is none that was compared */
 } vlm_config_t;
 
 /*

@@ -122,19 +122,14 @@ put_every(settings_t *s, double x, double n)
 }
 
 
-/* One setting behind a comma; "a.b" is b in an object a. */
+/* One setting behind a comma. */
 static void
 put_setting(settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key,
             const vlm_gguf_value_t *v, double x)
 {
-    double       n;
-    const char  *dot = strchr(key->to, '.');
+    double  n;
 
-    if (dot != NULL) {
-        put(s, ",\"%.*s\":{\"%s\":", (int) (dot - key->to), key->to, dot + 1);
-    } else {
-        put(s, ",\"%s\":", key->to);
-    }
+    put(s, ",\"%s\":", key->to);
 
     if (key->list != 0) {
         put_list(s, v, key->list);
@@ -145,8 +140,6 @@ put_setting(settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key,
     } else {
         put(s, "%.17g", x);
     }
-
-    put(s, "%s", dot == NULL ? "" : "}");
 }
 
 
@@ -241,7 +234,9 @@ put_controls(settings_t *s)
 
     v = vlm_gguf_find(&s->m->text, TOKENS);
 
-    for (key = s->m->family->gguf->tokens; vlm_gguf_is_texts(v) && key->from != NULL; key++) {
+    for (key = s->m->family->gguf->tokens;
+         vlm_gguf_is_texts(v) && key != NULL && key->from != NULL; key++)
+    {
         if (put_control(s, key, v) != 0) {
             return -1;
         }
@@ -298,6 +293,77 @@ put_rows(settings_t *s, const vlm_gguf_t *g, const char *tensor, const char *to)
 }
 
 
+/* ---- how heads are rotated ------------------------------------------------ */
+
+#define ROPE_TYPE   "rope.scaling.type"
+#define ROPE_RATES  "rope_freqs.weight"
+
+/* The numbers of a small tensor as a list. */
+static void
+put_values(settings_t *s, const vlm_tensor_t *t)
+{
+    float     x[MAX_LIST];
+    uint64_t  i, n = t->n_dims == 1 && t->dims[0] <= MAX_LIST ? t->dims[0] : 0;
+
+    t->format->read(t->data, 0, n, x);
+    put(s, "[");
+
+    for (i = 0; i < n; i++) {
+        put(s, "%s%.9g", i == 0 ? "" : ",", isfinite(x[i]) ? (double) x[i] : 0);
+    }
+
+    put(s, "]");
+}
+
+
+static const vlm_gguf_key_t  rope_keys[] = {
+    { "rope.dimension_sections", "mrope_section", 3, NULL, 0 },
+    { "rope.scaling.factor", "factor", 0, NULL, 0 },
+    { "rope.scaling.original_context_length", "original_max_position_embeddings", 0, NULL, 0 },
+    { NULL, NULL, 0, NULL, 0 }
+};
+
+
+/* How angles grow.  A way that has a factor and no name is linear, as for llama.cpp. */
+static const char *
+rope_type(const settings_t *s)
+{
+    double             factor;
+    const vlm_gguf_t  *g = &s->m->text;
+    vlm_gguf_text_t    type = vlm_gguf_text(find(s, g, ROPE_TYPE));
+
+    if (type.n == 0) {
+        return vlm_gguf_number(find(s, g, "rope.scaling.factor"), 0, &factor) == 0 && factor > 1
+               ? "linear" : "default";
+    }
+
+    return vlm_gguf_same(type, "none") ? "default" : vlm_printable_part(type.p, type.n);
+}
+
+
+/* Files of Llama 3 have a tensor of what the rate of each pair is divided by. */
+static int
+put_rope(settings_t *s)
+{
+    const vlm_tensor_t  *rates = find_tensor(&s->m->text, ROPE_RATES);
+
+    put(s, ",\"rope_scaling\":{\"rope_type\":\"%s\"", rates != NULL ? "table" : rope_type(s));
+
+    if (rates != NULL) {
+        put(s, ",\"divisors\":");
+        put_values(s, rates);
+    }
+
+    if (put_settings(s, &s->m->text, rope_keys) != 0) {
+        return -1;
+    }
+
+    put(s, "}");
+
+    return 0;
+}
+
+
 /* ---- the files of a configuration ---------------------------------------- */
 
 static int
@@ -309,13 +375,19 @@ put_config(settings_t *s)
 
     put(s, "{\"model_type\":\"%s\"", s->m->family->model_type);
 
-    if (put_settings(s, text, map->text) != 0 || put_controls(s) != 0) {
+    if (put_settings(s, text, map->text) != 0 || put_rope(s) != 0 || put_controls(s) != 0) {
         return -1;
     }
 
     put_eos(s);
     put_rows(s, text, map->table, "vocab_size");
     put(s, ",\"tie_word_embeddings\":%s", find_tensor(text, map->head) ? "false" : "true");
+
+    if (map->projector == NULL) {
+        put(s, "}");
+        return 0;
+    }
+
     put(s, ",\"vision_config\":{\"temporal_patch_size\":2%s",
         map->constant == NULL ? "" : map->constant);
 
@@ -338,6 +410,10 @@ put_config(settings_t *s)
 static int
 put_pixels(settings_t *s)
 {
+    if (s->m->family->gguf->projector == NULL) {
+        return 0;
+    }
+
     put(s, "{\"merge_size\":%u", s->m->family->gguf->merge);
 
     if (put_settings(s, &s->m->vision, s->m->family->gguf->pixels) != 0) {
@@ -387,16 +463,12 @@ static int
 rename_keys(const settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key, const char *prefix)
 {
     char         name[MAX_KEY], setting[MAX_KEY];
-    const char  *last;
 
-    for ( /* void */ ; key->from != NULL; key++) {
+    for ( /* void */ ; key != NULL && key->from != NULL; key++) {
         (void) key_name(s->m, g, key->from, name);
         (void) snprintf(setting, sizeof(setting), "%s%s", prefix, key->to);
-        last = strrchr(key->to, '.');
 
-        if (rename_one(s, g, setting, name)
-            || (last != NULL && rename_one(s, g, last + 1, name)))
-        {
+        if (rename_one(s, g, setting, name)) {
             return 1;
         }
     }
@@ -409,12 +481,17 @@ rename_keys(const settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key,
 static void
 rename_settings(const settings_t *s)
 {
+    char                   name[MAX_KEY];
     const vlm_gguf_t      *text = &s->m->text, *vision = &s->m->vision;
     const vlm_gguf_map_t  *map = s->m->family->gguf;
 
     (void) (rename_keys(s, vision, map->vision[0], "vision_config.")
             || rename_keys(s, vision, map->vision[1], "vision_config.")
             || rename_keys(s, text, map->text, "")
+            || rename_keys(s, text, rope_keys, "rope_scaling.")
+            || rename_keys(s, text, rope_keys, "")
+            || rename_one(s, text, "rope_scaling.rope_type",
+                          key_name(s->m, text, ROPE_TYPE, name))
             || rename_keys(s, vision, map->vision[0], "")
             || rename_keys(s, vision, map->vision[1], "")
             || rename_keys(s, vision, map->pixels, "")
@@ -508,7 +585,7 @@ check_keys(const settings_t *s, const vlm_config_t *c)
     }
 
     for (i = 0; i < 2; i++) {
-        for (must = map->must_vision[i]; must->key != NULL; must++) {
+        for (must = map->must_vision[i]; must != NULL && must->key != NULL; must++) {
             (void) snprintf(key, sizeof(key), VLM_GGUF_CLIP "%s", must->key);
 
             if (check_one(s, &s->m->vision, key, must, c) != 0) {
@@ -546,7 +623,7 @@ parse(settings_t *s, vlm_config_t *c)
     file[0].data = s->json;
     file[0].bytes = config;
     file[2].path = s->m->vision.path;
-    file[2].data = s->json + config;
+    file[2].data = s->n > config ? s->json + config : NULL;
     file[2].bytes = s->n - config;
 
     if (vlm_config_parse(c, file, s->err) != 0) {

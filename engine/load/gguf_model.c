@@ -1,4 +1,4 @@
-/* Opening a model of two GGUF files: see gguf_model.h. */
+/* Opening a model of one or two GGUF files: see gguf_model.h. */
 
 #include "load/gguf_model.h"
 
@@ -42,14 +42,21 @@ find_family(vlm_gguf_model_t *m, vlm_err_t *err)
 
     m->family = vlm_family_gguf(architecture.p, architecture.n, projector.p, projector.n, known,
                                 sizeof(known));
-    if (m->family == NULL) {
-        return vlm_fail(err, VLM_EMODEL, "%s: architecture \"%s\" with the projector \"%s\" of "
-                        "mmproj, only %s is understood", m->text.path,
-                        vlm_printable_part(architecture.p, architecture.n),
-                        vlm_printable_part(projector.p, projector.n), known);
+    if (m->family != NULL) {
+        return 0;
     }
 
-    return 0;
+    if (m->vision.path == NULL && vlm_family_has_projector(architecture.p, architecture.n)) {
+        return vlm_fail(err, VLM_EMODEL, "%s: a model of \"%s\" has its vision encoder in a second "
+                        "file: give it as mmproj=FILE.gguf", m->text.path,
+                        vlm_printable_part(architecture.p, architecture.n));
+    }
+
+    return vlm_fail(err, VLM_EMODEL, "%s: architecture \"%s\"%s%s%s is not served, only %s",
+                    m->text.path, vlm_printable_part(architecture.p, architecture.n),
+                    m->vision.path == NULL ? "" : " with the projector \"",
+                    m->vision.path == NULL ? "" : vlm_printable_part(projector.p, projector.n),
+                    m->vision.path == NULL ? "" : "\" of mmproj", known);
 }
 
 
@@ -58,13 +65,8 @@ vlm_gguf_model_open(vlm_gguf_model_t *m, const char *model, const char *mmproj, 
 {
     memset(m, 0, sizeof(*m));
 
-    if (mmproj == NULL) {
-        return vlm_gguf_check(model, err) != 0 ? -1 : vlm_fail(err, VLM_EMODEL, "%s: a GGUF model "
-                        "has its vision encoder in a second file: give it as mmproj=FILE.gguf",
-                        model);
-    }
-
-    return vlm_gguf_open(&m->text, model, err) != 0 || vlm_gguf_open(&m->vision, mmproj, err) != 0
+    return vlm_gguf_open(&m->text, model, err) != 0
+           || (mmproj != NULL && vlm_gguf_open(&m->vision, mmproj, err) != 0)
            ? -1 : find_family(m, err);
 }
 
@@ -76,7 +78,8 @@ vlm_gguf_model_parse(vlm_gguf_model_t *m, const uint8_t *text, uint64_t text_byt
     memset(m, 0, sizeof(*m));
 
     return vlm_gguf_parse(&m->text, text, text_bytes, "text", err) != 0
-           || vlm_gguf_parse(&m->vision, vision, vision_bytes, "mmproj", err) != 0
+           || (vision_bytes != 0
+               && vlm_gguf_parse(&m->vision, vision, vision_bytes, "mmproj", err) != 0)
            ? -1 : find_family(m, err);
 }
 

@@ -1,7 +1,7 @@
 /*
- * A model of two GGUF files: one has the language model and the tokenizer, the other the vision
- * encoder ("mmproj").  Their keys become the text of a config.json and their tensors get the
- * family's names, by tables in the family's folder.
+ * A model of GGUF files: one has the language model and the tokenizer, and a second one the vision
+ * encoder ("mmproj"), if the family has one.  Their keys become the text of a config.json and their
+ * tensors get the family's names, by tables in the family's folder.
  */
 
 #ifndef VLM_GGUF_MODEL_H
@@ -18,8 +18,8 @@ typedef struct {
 } vlm_gguf_model_t;
 
 /*
- * Opens both files, whose paths are kept, and finds their family.  -1: VLM_EMODEL, VLM_EMEMORY;
- * vlm_gguf_model_close() is needed either way.
+ * Opens the files, whose paths are kept (mmproj: NULL if there is none), and finds their family.
+ * -1: VLM_EMODEL, VLM_EMEMORY; vlm_gguf_model_close() is needed either way.
  */
 int vlm_gguf_model_open(vlm_gguf_model_t *m, const char *model, const char *mmproj, vlm_err_t *err);
 /* The same for whole files in memory, which are kept, for the fuzzer. */

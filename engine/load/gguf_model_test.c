@@ -406,9 +406,9 @@ keys_that_need_other_arithmetic_are_refused_and_named(void **state)
         const char  *says;
     } wrong[] = {
         { "qwen2_5", { "qwen2vl.rope.scaling.type", TEXT, "yarn", 0, 0 },
-          "text: qwen2vl.rope.scaling.type is yarn, which is not computed: only none is" },
+          "text: qwen2vl.rope.scaling.type is \"yarn\", only \"default\" is understood" },
         { "qwen2_5", { "qwen2vl.rope.scaling.factor", F32, NULL, 4, 0 },
-          "qwen2vl.rope.scaling.factor is 4, which is not computed: only 1 is understood" },
+          "text: qwen2vl.rope.scaling.type is \"linear\", only \"default\" is understood" },
         { "qwen3", { "qwen3vl.rope.scale_linear", F32, NULL, 2, 0 }, "rope.scale_linear is 2" },
         { "qwen3", { "qwen3vl.rope.scaling.attn_factor", F32, NULL, 0.5, 0 },
           "rope.scaling.attn_factor is 0.5" },

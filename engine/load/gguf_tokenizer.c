@@ -1,5 +1,6 @@
 /* The tokenizer that a GGUF file has among its keys. */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "load/gguf_model.h"
@@ -50,25 +51,53 @@ kind_of(void *data, uint32_t i)
 }
 
 
+static const vlm_gguf_splitter_t *
+find_splitter(const vlm_gguf_splitter_t *s, vlm_gguf_text_t name)
+{
+    for ( /* void */ ; s->name != NULL; s++) {
+        if (vlm_gguf_same(name, s->name)) {
+            return s;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+list_splitters(const vlm_gguf_splitter_t *s, char *text, size_t bytes)
+{
+    size_t  n;
+
+    for (n = 0; s->name != NULL && n < bytes; s++) {
+        n += (size_t) snprintf(text + n, bytes - n, "%s\"%s\"", n == 0 ? "" : " or ", s->name);
+    }
+}
+
+
 vlm_tokenizer_t *
 vlm_gguf_tokenizer(const vlm_gguf_model_t *m, vlm_err_t *err)
 {
+    char                     known[120];
     lists_t                  l;
     vlm_gguf_text_t          model, pre;
     vlm_token_list_t         list;
     const vlm_gguf_t        *g = &m->text;
     const vlm_gguf_value_t  *merges;
+    const vlm_gguf_splitter_t  *splitter;
 
     model = vlm_gguf_text(vlm_gguf_find(g, KEY "model"));
     pre = vlm_gguf_text(vlm_gguf_find(g, KEY "pre"));
+    splitter = find_splitter(m->family->gguf->splitter, pre);
     merges = vlm_gguf_find(g, KEY "merges");
     l.tokens = vlm_gguf_find(g, KEY "tokens");
     l.kinds = vlm_gguf_find(g, KEY "token_type");
 
-    if (!vlm_gguf_same(model, "gpt2") || !vlm_gguf_same(pre, m->family->gguf->splitter)) {
-        (void) vlm_fail(err, VLM_EMODEL, "%s: the tokenizer is \"%s\", \"%s\", only \"gpt2\", "
-                        "\"%s\" is understood", g->path, vlm_printable_part(model.p, model.n),
-                        vlm_printable_part(pre.p, pre.n), m->family->gguf->splitter);
+    if (!vlm_gguf_same(model, "gpt2") || splitter == NULL) {
+        list_splitters(m->family->gguf->splitter, known, sizeof(known));
+        (void) vlm_fail(err, VLM_EMODEL, "%s: the tokenizer is \"%s\", \"%s\", only \"gpt2\" with "
+                        "%s is understood", g->path, vlm_printable_part(model.p, model.n),
+                        vlm_printable_part(pre.p, pre.n), known);
         return NULL;
     }
 
@@ -85,10 +114,12 @@ vlm_gguf_tokenizer(const vlm_gguf_model_t *m, vlm_err_t *err)
     list.name = g->path;
     list.n_tokens = (uint32_t) l.tokens->n;
     list.n_merges = (uint32_t) merges->n;
+    list.nfc = splitter->nfc;
+    list.whole = splitter->whole;
     list.data = &l;
     list.rewind = go_back;
     list.next = next;
     list.kind = kind_of;
 
-    return vlm_tokenizer_list(&list, m->family->split, err);
+    return vlm_tokenizer_list(&list, splitter->pattern, err);
 }

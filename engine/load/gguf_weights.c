@@ -4,6 +4,7 @@
  * that no name has, its kind and its number.
  */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #define PART       '\001'
 #define ROWS       'r'                 /* kinds of parts */
 #define SLICE      's'
+#define PAIRS      'p'
 
 
 /* ---- names --------------------------------------------------------------- */
@@ -80,14 +82,19 @@ write_name(const vlm_config_t *config, const vlm_gguf_name_t *map, const fit_t *
     const char  *star = strchr(map->to, '*');
     fit_t        whole = *f;
 
+    static const char  kinds[] = {
+        [VLM_GGUF_ROWS] = ROWS, [VLM_GGUF_SLICE] = SLICE, [VLM_GGUF_PAIRS] = PAIRS,
+        [VLM_GGUF_DEEP] = '\0'
+    };
+
     if (map->how == VLM_GGUF_DEEP) {
         whole.digits = snprintf(place, sizeof(place), "%u", place_of(&config->vision, f->number));
         whole.number = place;
     }
 
-    if (map->how == VLM_GGUF_ROWS || map->how == VLM_GGUF_SLICE) {
+    if (kinds[map->how] != '\0') {
         end[0] = PART;
-        end[1] = map->how == VLM_GGUF_ROWS ? ROWS : SLICE;
+        end[1] = kinds[map->how];
         end[2] = (char) ('0' + map->part);
     }
 
@@ -106,7 +113,7 @@ name_of(const vlm_config_t *config, const char *from, char *to, size_t bytes)
     const vlm_gguf_map_t   *map = config->family->gguf;
     const vlm_gguf_name_t  *name;
 
-    for (i = 0; i < sizeof(map->names) / sizeof(map->names[0]); i++) {
+    for (i = 0; i < sizeof(map->names) / sizeof(map->names[0]) && map->names[i] != NULL; i++) {
         for (name = map->names[i]; name->from != NULL; name++) {
             if (fits(name->from, from, &f)) {
                 write_name(config, name, &f, to, bytes);
@@ -158,6 +165,21 @@ read_slices(const vlm_made_t *m, uint64_t row, uint32_t n, float *out, uint64_t 
                                 out + (c * m->grid + slice) * area);
             }
         }
+    }
+}
+
+
+/* Row i of a head's first half lies at 2 i, that of its second half behind it. */
+static void
+read_pairs(const vlm_made_t *m, uint64_t row, uint32_t n, float *out, uint64_t stride)
+{
+    uint32_t  half = m->head / 2;
+    uint64_t  at, end = row + n;
+
+    for ( /* void */ ; row < end; row++, out += stride) {
+        at = row % m->head;
+        at = row - at + (at < half ? 2 * at : 2 * (at - half) + 1);
+        m->part[0].format->read(m->part[0].data, at * m->K, m->K, out);
     }
 }
 
@@ -229,7 +251,7 @@ set_shape(vlm_made_t *m, int slices, uint64_t dims[VLM_MAX_DIMS])
 
 /* Puts the parts of a tensor together, whose first has this name. */
 static int
-join(vlm_checkpoint_t *c, const char *first, vlm_err_t *err)
+join(vlm_checkpoint_t *c, const vlm_config_t *config, const char *first, vlm_err_t *err)
 {
     int          rc, slices;
     char         name[MAX_NAME];
@@ -246,8 +268,14 @@ join(vlm_checkpoint_t *c, const char *first, vlm_err_t *err)
     (void) snprintf(name, sizeof(name), "%s", first);
     n = strlen(name) - 1;
     slices = name[n - 1] == SLICE;
-    m->read = slices ? read_slices : read_stacked;
+    m->read = slices ? read_slices : name[n - 1] == PAIRS ? read_pairs : read_stacked;
+    m->head = config->text.head_dim;
     rc = take_parts(c, name, n, slices, m, err);
+
+    if (rc == 0 && m->read == read_pairs && m->N % m->head != 0) {
+        rc = vlm_fail(err, VLM_EMODEL, "%.*s has %" PRIu64 " rows, which are no heads of %u",
+                      (int) n - 2, name, m->N, m->head);
+    }
 
     if (rc == 0) {
         n_dims = set_shape(m, slices, dims);
@@ -264,7 +292,7 @@ join(vlm_checkpoint_t *c, const char *first, vlm_err_t *err)
 
 
 static int
-join_all(vlm_checkpoint_t *c, vlm_err_t *err)
+join_all(vlm_checkpoint_t *c, const vlm_config_t *config, vlm_err_t *err)
 {
     size_t               n;
     uint32_t             i, count;
@@ -277,7 +305,7 @@ join_all(vlm_checkpoint_t *c, vlm_err_t *err)
         n = t == NULL ? 0 : strlen(t->name);
 
         if (n > 3 && t->name[n - 3] == PART && t->name[n - 1] == '0'
-            && join(c, t->name, err) != 0)
+            && join(c, config, t->name, err) != 0)
         {
             return -1;
         }
@@ -315,8 +343,9 @@ vlm_gguf_weights(vlm_gguf_model_t *m, const vlm_config_t *config, vlm_err_t *err
     c = vlm_checkpoint_new(m->text.path, NULL, "the metadata", err);
 
     if (c != NULL
-        && (add_file(c, &m->text, config, err) != 0 || add_file(c, &m->vision, config, err) != 0
-            || join_all(c, err) != 0))
+        && (add_file(c, &m->text, config, err) != 0
+            || (m->vision.path != NULL && add_file(c, &m->vision, config, err) != 0)
+            || join_all(c, config, err) != 0))
     {
         vlm_checkpoint_close(c);
         return NULL;

@@ -51,6 +51,7 @@ struct vlm_made_s {
     uint64_t              N, K;        /* rows, and values of each */
     int                   lossy;       /* 1: it has fewer bits than the numbers that it was */
     uint32_t              bits, less;
+    uint32_t              head;        /* rows of a head, if pairs of them lie side by side */
     float                 divisor;
     uint64_t              rows, columns;           /* under one scale: never 0 */
     uint64_t              grid;        /* scales of a row: K / columns, up */

@@ -123,6 +123,11 @@ void vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes);
 /* Sets what the tensors say better than config.json: the rows of the embedding table. */
 void vlm_model_settle(vlm_config_t *config, const vlm_checkpoint_t *c);
 
+/* The rates of the pairs of a head, f32 [head_dim / 2]: angle = position * rate. */
+void vlm_rope_rates(const vlm_text_config_t *t, float *rate);
+/* By which scores are multiplied, since q and k are: 1 but for YaRN. */
+float vlm_rope_size(const vlm_text_config_t *t);
+
 /* The slopes of ALiBi of so many heads: f32 [heads]. */
 void vlm_alibi_slopes(uint32_t heads, float *slope);
 

@@ -45,10 +45,8 @@ vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
         return vlm_fail(err, VLM_EMEMORY, "no memory for the model's tables");
     }
 
-    /* theta^(-2s / hd) for pair s of a head; with ALiBi no pair turns, which changes no bit. */
-
-    for (s = 0; s < t->head_dim / 2 && !t->alibi; s++) {
-        m->inv_freq[s] = 1 / powf(t->rope_theta, (float) (2 * s) / (float) t->head_dim);
+    if (!t->alibi) {                   /* else no pair turns, which changes no bit */
+        vlm_rope_rates(t, m->inv_freq);
     }
 
     memcpy(m->axis, t->axis, t->head_dim / 2);

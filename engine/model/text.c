@@ -15,8 +15,8 @@ vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *d
     const vlm_ops_t          *ops = m->ops;
     const vlm_text_config_t  *c = &m->config.text;
     const vlm_rope_t          rope = { w->inv_freq, w->axis };
-    const vlm_attend_t        attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim),
-                                    w->slope };
+    const vlm_attend_t        attend = { c->heads, c->head_dim,
+                                         vlm_head_scale(c->head_dim) * vlm_rope_size(c), w->slope };
 
     ops->embed(d, &m->embed, vlm_vision_part(m, 0), b, w->x);
 

@@ -63,10 +63,11 @@ copy_config(const vlm_config_t *c, vlm_facts_t *f)
     f->family = c->family->title;
     f->coordinates = c->family->coordinates;
     f->tasks = c->family->tasks;
-    f->turn = c->family->words.turn;
-    f->turn_end = c->family->words.end;
-    f->call = c->family->words.mark[0];
-    f->call_end = c->family->words.mark[1];
+    f->turn = c->words->turn;
+    f->turn_end = c->words->end;
+    f->call = c->words->mark[0];
+    f->call_end = c->words->mark[1];
+    f->quiet = c->words->quiet != NULL;
     f->layers = c->text.layers;
     f->heads = c->text.heads;
     f->kv_heads = c->text.kv_heads;
@@ -77,4 +78,6 @@ copy_config(const vlm_config_t *c, vlm_facts_t *f)
     f->vision_layers = c->vision.depth;
     f->patch = c->vision.patch;
     f->processor = c->pixel.said;
+    f->gguf = c->gguf;
+    f->template_unknown = c->unknown;
 }

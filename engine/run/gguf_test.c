@@ -296,10 +296,11 @@ files_that_make_no_model_are_refused_with_a_sentence(void **state)
     static const struct {
         const char  *model, *mmproj, *says;
     } wrong[] = {
-        { GGUF "bf16.gguf", NULL, "bf16.gguf: a GGUF model has its vision encoder in a second "
-          "file: give it as mmproj=FILE.gguf" },
+        { GGUF "bf16.gguf", NULL, "bf16.gguf: a model of \"qwen2vl\" has its vision encoder in a "
+          "second file: give it as mmproj=FILE.gguf" },
         { GGUF "mmproj-bf16.gguf", GGUF "bf16.gguf", "architecture \"clip\" with the projector "
-          "\"\" of mmproj, only \"qwen2vl\" with \"qwen2.5vl_merger\"" },
+          "\"\" of mmproj is not served, only \"qwen2vl\" with \"qwen2.5vl_merger\", " },
+        { GGUF "blocks.gguf", NULL, "blocks.gguf: architecture \"blocks\" is not served, only " },
         { GGUF "blocks.gguf", GGUF "mmproj-bf16.gguf", "architecture \"blocks\" with" },
         { GGUF "bf16.gguf", GGUF "none.gguf", "none.gguf: No such file" },
         { GGUF "bf16.gguf", GGUF "make.py", "make.py: not a GGUF file" },

@@ -64,7 +64,7 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
     s->adjust.n_eos = v->config.generation.n_eos;
     s->adjust.mark[0] = v->template.mark[VLM_MARK_CALL];
     s->adjust.mark[1] = v->template.mark[VLM_MARK_CALL_END];
-    s->adjust.n_marks = v->config.family->words.mark[VLM_MARK_CALL] == NULL ? 0 : 2;
+    s->adjust.n_marks = v->config.words->mark[VLM_MARK_CALL] == NULL ? 0 : 2;
 
     return vlm_rows_open(&s->rows, VLM_SLICE, v->conf.slots, err);
 }

@@ -200,23 +200,31 @@ int
 vlm_bpe_encode(vlm_bpe_t *w, const vlm_vocab_t *v, const uint32_t *byte_id, const uint8_t *piece,
                size_t n, vlm_ids_t *ids, vlm_err_t *err)
 {
+    size_t    at;
     uint32_t  i;
-
-    if (n == 0) {
-        return 0;
-    }
 
     if (vlm_bpe_grow(w, n, err) != 0) {
         return -1;
     }
 
-    for (i = 0; i < n; i++) {
-        w->nodes[i].id = byte_id[piece[i]];
+    for (i = 0, at = 0; at < n; at++) {
+        if (byte_id[piece[at]] == VLM_MAX_ID) {
+            continue;
+        }
+
+        w->nodes[i].id = byte_id[piece[at]];
         w->nodes[i].bytes = 1;
         w->nodes[i].prev = i == 0 ? NO_NODE : i - 1;
-        w->nodes[i].next = i == n - 1 ? NO_NODE : i + 1;
+        w->nodes[i].next = i + 1;
+        i++;
     }
 
+    if (i == 0) {
+        return 0;
+    }
+
+    n = i;
+    w->nodes[n - 1].next = NO_NODE;
     w->n_heap = 0;
 
     for (i = 0; i < n; i++) {

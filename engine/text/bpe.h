@@ -26,7 +26,7 @@ void vlm_bpe_free(vlm_bpe_t *w);       /* safe twice */
 /*
  * Appends the ids of a piece, in time n log n of its length.
  *
- *   byte_id  [256] ids of the single bytes
+ *   byte_id  [256] ids of the single bytes; VLM_MAX_ID: the byte is left out
  *
  * Errors: VLM_EMEMORY; VLM_ELIMIT for more than VLM_MAX_PIECE bytes.
  */

@@ -225,12 +225,12 @@ vlm_fill_bytes(vlm_tokenizer_t *t, vlm_err_t *err)
         byte = (uint8_t) i;
 
         id = vlm_vocab_find(&t->vocab, &byte, 1);
-        if (id < 0) {
+        if (id < 0 && (i == '\n' || (i >= 0x20 && i < 0x7f))) {
             return vlm_fail(err, VLM_EMODEL, "the vocabulary has no token for the byte 0x%02x: "
                             "not a byte-level BPE", i);
         }
 
-        t->byte_id[i] = (uint32_t) id;
+        t->byte_id[i] = id < 0 ? VLM_MAX_ID : (uint32_t) id;
     }
 
     return 0;
@@ -244,7 +244,9 @@ vlm_fill_check(const vlm_tokenizer_t *t, vlm_err_t *err)
     const vlm_pair_t  *pair;
 
     for (i = 0; i < 256; i++) {
-        if (t->vocab.tokens[t->byte_id[i]].kind == VLM_TOKEN_SPECIAL) {
+        if (t->byte_id[i] != VLM_MAX_ID
+            && t->vocab.tokens[t->byte_id[i]].kind == VLM_TOKEN_SPECIAL)
+        {
             return vlm_fail(err, VLM_EMODEL, "special token %u is also the byte 0x%02x",
                             t->byte_id[i], i);
         }

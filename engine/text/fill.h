@@ -12,7 +12,10 @@
 /* Adds one token of the vocabulary; number is its id as read, and may be anything. */
 int vlm_fill_token(vlm_tokenizer_t *t, const char *text, double number, vlm_err_t *err);
 
-/* Checks, after all tokens, that every byte is one, so that any text can be spelled. */
+/*
+ * Finds, after all tokens, the token of each byte.  Some vocabularies lack control characters and
+ * bytes of rare characters; without one of ASCII's others the file is of another kind.
+ */
 int vlm_fill_bytes(vlm_tokenizer_t *t, vlm_err_t *err);
 
 /* Adds one merge: the two halves and their join must be tokens. */

@@ -158,7 +158,8 @@ vlm_tokenizer_list(const vlm_token_list_t *l, const char *pattern, vlm_err_t *er
         return NULL;
     }
 
-    t->nfc = 1;
+    t->nfc = l->nfc;
+    t->whole = l->whole;
     t->split = vlm_split_open(pattern, &inside);
     rc = t->split == NULL ? -1 : fill(t, l, text, &inside);
     free(text);

@@ -309,16 +309,16 @@ split_pattern(const vlm_json_t *j, vlm_err_t *err)
 
 /*
  * The one pattern of the pre_tokenizer: a Split's before a ByteLevel that only maps bytes, or
- * ByteLevel's own.
+ * ByteLevel's own, with or without a Digits before it.
  */
 static int
 read_pattern(const vlm_json_t *j, const char *otherwise, const char **pattern, vlm_err_t *err)
 {
-    int          is_list, mapped;
+    int          is_list, mapped, digits;
     const char  *type;
 
     *pattern = NULL;
-    mapped = 0;
+    mapped = digits = 0;
 
     if (vlm_json_is_null(j)) {
         *pattern = otherwise;
@@ -330,8 +330,15 @@ read_pattern(const vlm_json_t *j, const char *otherwise, const char **pattern, v
     {
         type = vlm_json_text(vlm_json_get(j, "type"));
 
+        if (type != NULL && strcmp(type, "Digits") == 0 && !mapped && *pattern == NULL
+            && vlm_json_bool(vlm_json_get(j, "individual_digits"), 0))
+        {
+            digits = 1;
+            continue;
+        }
+
         if (mapped || type == NULL || strcmp(type, "ByteLevel") != 0) {
-            if (mapped || *pattern != NULL) {
+            if (mapped || digits || *pattern != NULL) {
                 return vlm_fail(err, VLM_EMODEL, "the pre_tokenizer is not one Split and one "
                                 "ByteLevel");
             }
@@ -356,7 +363,7 @@ read_pattern(const vlm_json_t *j, const char *otherwise, const char **pattern, v
                                 "(use_regex)");
             }
 
-            *pattern = BYTE_LEVEL_PATTERN;
+            *pattern = digits ? VLM_DIGITS_PATTERN : BYTE_LEVEL_PATTERN;
         }
     }
 
@@ -386,8 +393,7 @@ read_model(vlm_tokenizer_t *t, const vlm_json_t *model, vlm_err_t *err)
     const vlm_json_t  *merges;
 
     static const char *const  off[] = {
-        "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback",
-        "ignore_merges"
+        "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "unk_token"
     };
 
     if (!vlm_json_is_null(vlm_json_get(model, "type"))     /* files of 2020 have none */
@@ -402,6 +408,7 @@ read_model(vlm_tokenizer_t *t, const vlm_json_t *model, vlm_err_t *err)
         }
     }
 
+    t->whole = vlm_json_bool(vlm_json_get(model, "ignore_merges"), 0);
     merges = vlm_json_get(model, "merges");
 
     if (add_vocab(t, vlm_json_get(model, "vocab"), vlm_json_count(merges), err) != 0

@@ -15,7 +15,9 @@ struct vlm_tokenizer_s {
     vlm_vocab_t   vocab;
     vlm_split_t  *split;
     int           nfc;                 /* 1: texts are composed (NFC) first */
-    uint32_t      byte_id[256];        /* the token that each single byte begins as */
+    int           whole;               /* 1: a piece that is a token is that id, without merges */
+    uint32_t      byte_id[256];        /* the token that each single byte begins as; VLM_MAX_ID: the
+                                          byte is left out of texts */
     uint32_t     *added;               /* [n_added] ids of tokens that have a name */
     uint32_t      n_added, added_room;
 };

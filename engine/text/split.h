@@ -8,6 +8,13 @@
 
 #include "vlm.h"
 
+/*
+ * The pattern of GPT-2 behind a "Digits" that cuts a text around each digit first: a blank before a
+ * digit is the last of its part.
+ */
+#define VLM_DIGITS_PATTERN                                                                         \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?![^\\s\\p{N}])|\\s+"
+
 typedef struct vlm_split_s  vlm_split_t;
 
 #define VLM_MAX_PATTERN  4096          /* bytes; the family's has 118 */

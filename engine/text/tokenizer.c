@@ -151,10 +151,13 @@ encode_pieces(const vlm_tokenizer_t *t, vlm_pieces_t *pieces, vlm_bpe_t *work, v
 {
     int          rc;
     size_t       n;
+    int64_t      id;
     const char  *piece;
 
     while ((rc = vlm_pieces_next(pieces, &piece, &n, err)) == 1) {
-        rc = vlm_bpe_encode(work, &t->vocab, t->byte_id, (const uint8_t *) piece, n, ids, err);
+        id = t->whole ? vlm_vocab_find(&t->vocab, piece, n) : -1;
+        rc = id >= 0 ? vlm_ids_add(ids, (uint32_t) id, err)
+             : vlm_bpe_encode(work, &t->vocab, t->byte_id, (const uint8_t *) piece, n, ids, err);
         if (rc != 0) {
             break;
         }

@@ -20,6 +20,7 @@ vlm_tokenizer_t *vlm_tokenizer_open(const char *dir, const char *pattern, vlm_er
 typedef struct {
     const char        *name;           /* of the file, for messages */
     uint32_t           n_tokens, n_merges;
+    int                nfc, whole;     /* as in read.h */
     void              *data;           /* passed to the functions */
     void             (*rewind)(void *data);        /* to the first token */
     /* The next text [n] of list 0, the tokens, or 1, the merges ("left right"). */

@@ -122,7 +122,8 @@ void ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
 #define ngx_http_vlm_thinking_tail(ctx)                                       \
     ((ctx)->out.plain || !(ctx)->engine->conf.thinking ? NULL                 \
-     : (ctx)->out.thinks ? "<think>" : NGX_HTTP_VLM_NO_THINKING)
+     : (ctx)->out.thinks ? "<think>"                                          \
+     : (ctx)->engine->conf.facts.quiet ? NULL : NGX_HTTP_VLM_NO_THINKING)
 
 
 /* tools.c: the next piece of the answer so far */

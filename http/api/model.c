@@ -18,7 +18,7 @@ ngx_http_vlm_model_init(ngx_http_vlm_engine_t *eng)
     model = eng->conf.vlm.model;
 
     *ngx_snprintf(path, sizeof(path) - 1, "%s%s", model,
-                  eng->conf.vlm.mmproj ? "" : "/config.json") = '\0';
+                  eng->conf.facts.gguf ? "" : "/config.json") = '\0';
 
     eng->conf.created = ngx_file_info(path, &fi) == NGX_FILE_ERROR
                         ? ngx_time() : ngx_file_mtime(&fi);

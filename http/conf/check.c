@@ -44,7 +44,7 @@ ngx_http_vlm_check_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     model = eng->conf.vlm.model;
     eng->conf.vlm.cache = model;
 
-    if (eng->conf.vlm.mmproj == NULL) {
+    if (!eng->conf.facts.gguf) {
         return NGX_OK;
     }
 
@@ -128,6 +128,13 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         ngx_http_vlm_check_show(cf, eng, "neither preprocessor_config.json nor "
                                 "processor_config.json has the settings of "
                                 "pictures: the defaults of %s are used",
+                                eng->conf.facts.family);
+    }
+
+    if (eng->conf.facts.template_unknown) {
+        ngx_http_vlm_check_show(cf, eng, "the model's chat template is none "
+                                "that was compared: messages are written as "
+                                "%s writes them, \"template\" chooses others",
                                 eng->conf.facts.family);
     }
 }

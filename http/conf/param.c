@@ -172,6 +172,8 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
     OTHER("unknown value \"%V\" in sampling, which takes temperature=, "
           "top_k=, top_p= and repetition_penalty=, each with a number"),
 
+    VALUE("template", 1, name, vlm.chat_template),
+
     WORD("thinking", 1, thinking, ngx_http_vlm_thinking,
          "thinking \"%V\" is not on, off or auto"),
 

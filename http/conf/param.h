@@ -54,6 +54,7 @@ ngx_http_vlm_param_set_t  ngx_http_vlm_param_sec;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_float;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_word;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_path;
+ngx_http_vlm_param_set_t  ngx_http_vlm_param_name;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_text;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_pool;
 ngx_http_vlm_param_set_t  ngx_http_vlm_param_alias;

@@ -136,6 +136,17 @@ ngx_http_vlm_param_path(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 }
 
 
+/* a word that the engine looks up */
+
+char *
+ngx_http_vlm_param_name(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
+{
+    ngx_http_vlm_param_at(ctx, char *) = (char *) value->data;
+
+    return NGX_CONF_OK;
+}
+
+
 /* text with variables; only for the first value of a parameter */
 
 char *

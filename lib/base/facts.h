@@ -12,6 +12,7 @@ typedef struct {
     const char  *turn, *turn_end;      /* control tokens around each turn of the template */
     const char  *call, *call_end;      /* marks around a call of a tool; NULL: the template has no
                                           tools */
+    int          quiet;                /* 1: a prompt without thoughts says so by itself */
     uint64_t     parameters;           /* elements of all tensors; a tied head counts once; 0: the
                                           weights are not there yet */
     uint32_t     layers, heads, kv_heads, hidden, mlp, vocab;
@@ -23,6 +24,8 @@ typedef struct {
     uint32_t     tasks;                /* release of the words that ask for visual tasks, in tenths:
                                           20 or 25; the host has the words */
     int          processor;            /* 1: a file says how pictures are resized */
+    int          gguf;                 /* 1: the model is a GGUF file, no directory */
+    int          template_unknown;     /* 1: the words of its chat template were not compared */
 } vlm_facts_t;
 
 #endif

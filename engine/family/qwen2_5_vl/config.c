@@ -65,14 +65,15 @@ read_window(const vlm_reader_t *r, vlm_vision_config_t *v)
 int
 vlm_qwen2_5_vl_read(const vlm_reader_t *r, vlm_config_t *c)
 {
-    static const vlm_qwen_text_t  text = {
-        .max_positions = 32768, .rope_theta = 1e6f, .norm_eps = 1e-5f
+    static const vlm_decoder_t  text = {
+        .max_positions = 32768, .rope_theta = 1e6f, .norm_eps = 1e-5f,
+        .sections = VLM_SECTIONS_IN_A_ROW, .bias = 1
     };
     static const vlm_qwen_vision_t  vision = {
         .depth = 32, .heads = 16, .mlp = 3420, .out = 3584, .patch = 14, .act = "silu"
     };
 
-    if (vlm_qwen_read_text(r, &text, &c->text) != 0
+    if (vlm_decoder_read(r, &text, &c->text) != 0
         || vlm_qwen_read_vision(r, &vision, &c->vision, &c->text) != 0
         || vlm_item_u32_or(r, vlm_item_vision(r, "tokens_per_second"), 1, MAX_PER_SECOND, 4,
                            &c->vision.per_second) != 0

@@ -24,18 +24,18 @@ static const vlm_gguf_name_t  names[] = {
     VLM_QWEN_GGUF_BLOCK("ffn_gate.", "mlp.gate_proj."),
     VLM_QWEN_GGUF_BLOCK("ffn_up.", "mlp.up_proj."),
     VLM_QWEN_GGUF_BLOCK("ffn_down.", "mlp.down_proj."),
-    VLM_QWEN_GGUF_NAME("v.post_ln.", "visual.merger.ln_q."),
-    VLM_QWEN_GGUF_NAME("mm.0.", "visual.merger.mlp.0."),
-    VLM_QWEN_GGUF_NAME("mm.2.", "visual.merger.mlp.2."),
-    VLM_QWEN_GGUF_NAME(NULL, NULL)
+    VLM_GGUF_NAME("v.post_ln.", "visual.merger.ln_q."),
+    VLM_GGUF_NAME("mm.0.", "visual.merger.mlp.0."),
+    VLM_GGUF_NAME("mm.2.", "visual.merger.mlp.2."),
+    VLM_GGUF_NAME(NULL, NULL)
 };
 
 const vlm_gguf_map_t  vlm_qwen2_5_vl_gguf = {
     .architecture = "qwen2vl",
     .projector = "qwen2.5vl_merger",
-    VLM_QWEN_GGUF_COMMON,
+    VLM_QWEN_GGUF,
     .constant = ",\"tokens_per_second\":2",
     .vision = { vlm_qwen_gguf_vision, vision },
     .must_vision = { vlm_qwen_gguf_must_vision, must },
-    .names = { vlm_qwen_gguf_names, names }
+    .names = { vlm_decoder_gguf_names, vlm_qwen_gguf_names, names }
 };

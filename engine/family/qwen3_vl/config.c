@@ -146,22 +146,17 @@ is_tied(const vlm_reader_t *r)
 int
 vlm_qwen3_vl_read(const vlm_reader_t *r, vlm_config_t *c)
 {
-    static const vlm_qwen_text_t  family = {
+    static const vlm_decoder_t  family = {
         .max_positions = 128000, .head_dim = 128, .rope_theta = 5e6f, .norm_eps = 1e-6f,
-        .interleaved = 1
+        .sections = VLM_SECTIONS_INTERLEAVED
     };
 
     if (vlm_item_is(r, vlm_item(r->text, "text_config.", "model_type"), "qwen3_vl_text",
                     "qwen3_vl_text") != 0
-        || vlm_qwen_read_text(r, &family, &c->text) != 0
+        || vlm_decoder_read(r, &family, &c->text) != 0
         || read_vision(r, &c->vision, &c->text) != 0)
     {
         return -1;
-    }
-
-    if (vlm_json_bool(vlm_item_text(r, "attention_bias").j, 0)) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: attention_bias is true; attention of this family "
-                        "of models has no biases", r->file);
     }
 
     c->text.tied = is_tied(r);

@@ -22,20 +22,9 @@
 /* ---- the language model -------------------------------------------------- */
 
 static const vlm_weight_t  text_layer[] = {
-    { VLM_WEIGHT_RMS, VLM_LAYER(norm1), { "input_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_RMS, VLM_LAYER(norm2), { "post_attention_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_RMS, VLM_LAYER(q_norm), { "self_attn.q_norm" }, VLM_DIM_HEAD, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_RMS, VLM_LAYER(k_norm), { "self_attn.k_norm" }, VLM_DIM_HEAD, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_MATRIX, VLM_LAYER(qkv),
-      { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj" }, VLM_DIM_D,
-      { VLM_DIM_Q, VLM_DIM_KV, VLM_DIM_KV }, VLM_STACKED, VLM_STORE, 0 },
-    { VLM_WEIGHT_MATRIX, VLM_LAYER(o), { "self_attn.o_proj" }, VLM_DIM_Q, { VLM_DIM_D },
-      VLM_STACKED, VLM_ADD, 0 },
-    { VLM_WEIGHT_MATRIX, VLM_LAYER(up), { "mlp.gate_proj", "mlp.up_proj" }, VLM_DIM_D,
-      { VLM_DIM_F, VLM_DIM_F }, VLM_IN_TURN, VLM_SILU_MUL, 0 },
-    { VLM_WEIGHT_MATRIX, VLM_LAYER(down), { "mlp.down_proj" }, VLM_DIM_F, { VLM_DIM_D },
-      VLM_STACKED, VLM_ADD, 0 },
-    END
+    VLM_DECODER_NORMS,
+    VLM_DECODER_HEAD_NORMS,
+    VLM_DECODER_MATRICES(0)
 };
 
 
@@ -124,25 +113,17 @@ const vlm_family_t  vlm_qwen3_vl = {
     .eos = { VLM_QWEN_IM_END, VLM_QWEN_END_OF_TEXT },
     .n_eos = 2,
     .split = vlm_qwen_split,
-    .aliases = vlm_qwen_aliases,
-    .text = { vlm_qwen_text_before, text_layer, vlm_qwen_text_after, "model.layers." },
+    .aliases = vlm_decoder_aliases,
+    .text = { vlm_decoder_before, text_layer, vlm_decoder_after, "model.layers." },
     .encoder = { encoder_before, encoder_block, encoder_after, "visual.blocks." },
     .deep = { NULL, deep_merger, NULL, "visual.deepstack_merger_list." },
     .gguf = &vlm_qwen3_vl_gguf,
     .order = order,
     .positions = vlm_qwen_positions,
     .words = {
-        .turn = "<|im_start|>",
-        .end = "<|im_end|>",
-        .picture = "<|vision_start|>",
-        .cell = "<|image_pad|>",
-        .picture_end = "<|vision_end|>",
-        .frame_cell = "<|video_pad|>",
-        .seconds = { "<", " seconds>" },
-        .role = { "system\n", "user\n", "assistant\n", "user\n" },
-        VLM_QWEN_TOOLS,
-        .after = "\n",
-        .system = NULL
+        VLM_QWEN_WORDS,
+        VLM_QWEN_PICTURES,
+        .seconds = { "<", " seconds>" }
     },
     .coordinates = 1000,
     .tasks = 25,

@@ -24,28 +24,26 @@ static const vlm_gguf_must_t  must[] = {
 };
 
 static const vlm_gguf_name_t  names[] = {
-    VLM_QWEN_GGUF_LAYER("attn_q_norm.", "self_attn.q_norm."),
-    VLM_QWEN_GGUF_LAYER("attn_k_norm.", "self_attn.k_norm."),
-    VLM_QWEN_GGUF_NAME("v.patch_embd.bias", "visual.patch_embed.proj.bias"),
-    VLM_QWEN_GGUF_NAME("v.position_embd.", "visual.pos_embed."),
+    VLM_GGUF_NAME("v.patch_embd.bias", "visual.patch_embed.proj.bias"),
+    VLM_GGUF_NAME("v.position_embd.", "visual.pos_embed."),
     VLM_QWEN_GGUF_BLOCK("attn_qkv.", "attn.qkv."),
     VLM_QWEN_GGUF_BLOCK("ffn_up.", "mlp.linear_fc1."),
     VLM_QWEN_GGUF_BLOCK("ffn_down.", "mlp.linear_fc2."),
     DEEP("norm.", "norm."),
     DEEP("fc1.", "linear_fc1."),
     DEEP("fc2.", "linear_fc2."),
-    VLM_QWEN_GGUF_NAME("v.post_ln.", "visual.merger.norm."),
-    VLM_QWEN_GGUF_NAME("mm.0.", "visual.merger.linear_fc1."),
-    VLM_QWEN_GGUF_NAME("mm.2.", "visual.merger.linear_fc2."),
-    VLM_QWEN_GGUF_NAME(NULL, NULL)
+    VLM_GGUF_NAME("v.post_ln.", "visual.merger.norm."),
+    VLM_GGUF_NAME("mm.0.", "visual.merger.linear_fc1."),
+    VLM_GGUF_NAME("mm.2.", "visual.merger.linear_fc2."),
+    VLM_GGUF_NAME(NULL, NULL)
 };
 
 const vlm_gguf_map_t  vlm_qwen3_vl_gguf = {
     .architecture = "qwen3vl",
     .projector = "qwen3vl_merger",
-    VLM_QWEN_GGUF_COMMON,
+    VLM_QWEN_GGUF,
     .vision = { vlm_qwen_gguf_vision, vision },
     .rows = rows,
     .must_vision = { vlm_qwen_gguf_must_vision, must },
-    .names = { vlm_qwen_gguf_names, names }
+    .names = { vlm_decoder_gguf_names, vlm_qwen_gguf_head_norms, vlm_qwen_gguf_names, names }
 };

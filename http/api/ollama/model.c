@@ -40,7 +40,7 @@ ngx_http_vlm_ollama_model(ngx_http_vlm_engine_t *eng, vlm_ollama_model_t *m)
     m->name_bytes = eng->name.len;
     m->directory = (char *) eng->conf.directory.data;
     m->directory_bytes = eng->conf.directory.len;
-    m->format = eng->conf.vlm.mmproj ? "gguf" : "safetensors";
+    m->format = eng->conf.facts.gguf ? "gguf" : "safetensors";
     m->weights = vlm_weights_name(eng->conf.vlm.weights);
     m->bytes = eng->conf.plan.weights;
     m->created = eng->conf.created;
