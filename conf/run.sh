@@ -118,7 +118,14 @@ hint() {
     echo
     echo "Ready: $url (Ctrl-C stops it)."
 
-    case $health in *'"vision":false'*)
+    case $health in *'"chat":true'*'"vision":false'*)
+        echo "Paste this line to ask it, or open the page at the same address:"
+        echo
+        echo "    curl -s $url/v1/chat/completions -H 'Content-Type: application/json' -d" \
+             "'{\"messages\":[{\"role\":\"user\",\"content\":\"What is a robot?\"}]}'"
+        echo
+        return ;;
+    *'"vision":false'*)
         echo "Paste this line to have its text go on:"
         echo
         echo "    curl -s $url/generate-lite -H 'Content-Type: application/json' -d" \
