@@ -135,8 +135,8 @@ my %code = map { $_ => code($_) } @PRODUCT;
         $sum{first} += lines($file) unless $file =~ $LATER;
     }
 
-    cmp_ok($sum{first}, '<=', 21_320, 'the first interfaces of http/ have at most 21,320 lines, without tests');
-    cmp_ok($sum{all}, '<=', 28_990, 'and http/ with the interfaces that came later at most 28,990');
+    cmp_ok($sum{first}, '<=', 21_400, 'the first interfaces of http/ have at most 21,400 lines, without tests');
+    cmp_ok($sum{all}, '<=', 29_070, 'and http/ with the interfaces that came later at most 29,070');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------

@@ -3,8 +3,8 @@
  * wait for them: the sequence sits out steps until its mask is there.
  *
  * There is a place for each slot, and places are served in the order in which they were asked.  A
- * mask that is not made in short time begins again in a second thread, so that a heavy grammar holds
- * up no lighter one, however often it is sent again.
+ * mask that is not made in short time begins again in a second thread, so that a heavy grammar
+ * holds up no lighter one, however often it is sent again.
  */
 
 #ifndef VLM_MASKS_H

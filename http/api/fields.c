@@ -66,7 +66,7 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 
     vlm_fields_free(&in->f);
 
-    ngx_http_vlm_fields_forget(in);
+    ngx_http_vlm_tools_forget(in);
     vlm_json_free(in->tools.list);
     free(in->model);
     free(in);
@@ -105,19 +105,6 @@ ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 }
 
 
-void
-ngx_http_vlm_fields_forget(ngx_http_vlm_asked_t *in)
-{
-    vlm_grammar_free(in->grammar);
-    vlm_grammar_free(in->tools.grammar);
-    vlm_grammar_free(in->tools.between);
-
-    in->grammar = NULL;
-    in->tools.grammar = NULL;
-    in->tools.between = NULL;
-}
-
-
 /* in the first moments of a load there is no vocabulary yet */
 
 static ngx_int_t
@@ -152,7 +139,7 @@ ngx_http_vlm_fields_check(ngx_http_vlm_ctx_t *ctx, int rc)
     ngx_int_t  ok;
 
     ok = ngx_http_vlm_fields_constrain(ctx, rc);
-    ngx_http_vlm_fields_forget(ctx->data);
+    ngx_http_vlm_tools_forget(ctx->data);
 
     return ok;
 }

@@ -96,7 +96,6 @@ ngx_int_t ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx,
    with its prompt */
 
 ngx_int_t ngx_http_vlm_fields_check(ngx_http_vlm_ctx_t *ctx, int rc);
-void ngx_http_vlm_fields_forget(ngx_http_vlm_asked_t *in);
 
 /* the text of a member, or "" */
 
@@ -110,6 +109,10 @@ ngx_uint_t ngx_http_vlm_tools_supported(ngx_http_vlm_engine_t *eng);
 
 ngx_int_t ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *name, const char *choice);
+
+/* frees what was compiled of a request */
+
+void ngx_http_vlm_tools_forget(ngx_http_vlm_asked_t *in);
 
 /* has the answer follow them; compiles them, if that was not done */
 

@@ -98,6 +98,19 @@ ngx_http_vlm_tools_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list,
 
 /* in the first moments of a load there is no vocabulary yet */
 
+void
+ngx_http_vlm_tools_forget(ngx_http_vlm_asked_t *in)
+{
+    vlm_grammar_free(in->grammar);
+    vlm_grammar_free(in->tools.grammar);
+    vlm_grammar_free(in->tools.between);
+
+    in->grammar = NULL;
+    in->tools.grammar = NULL;
+    in->tools.between = NULL;
+}
+
+
 static ngx_int_t
 ngx_http_vlm_tools_compile(ngx_http_vlm_ctx_t *ctx)
 {
@@ -211,7 +224,7 @@ ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
         return NGX_ERROR;
     }
 
-    ngx_http_vlm_fields_forget(in);
+    ngx_http_vlm_tools_forget(in);
 
     return NGX_OK;
 }

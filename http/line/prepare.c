@@ -767,8 +767,8 @@ ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_prepare_submit(eng);
     ngx_http_vlm_prepare_leases(eng);
 
-    /* prompts are bounded by the room for them, bodies by nothing: parsed first,
-       they would take all places for as long as they come */
+    /* prompts are bounded by the room for them, bodies by nothing: parsed
+       first, they would take all places for as long as they come */
 
     ngx_http_vlm_prepare_prompt(eng);
     ngx_http_vlm_prepare_parse(eng);
