@@ -29,7 +29,7 @@ my %WHOLE = (
 my %NOT_RUN = (
     'apt install nginx redis-server' => 't/live/75-scale.t has apt simulate it: the packages are here already',
     'echo 3 > /proc/sys/vm/drop_caches' => 'it needs root, and empties the cache of the whole machine',
-    map({ "engine/build/run/$_ --table" => 'a test of the suite, which so prints the figures of the page' }
+    (map { ("engine/build/run/$_ --table" => 'a test of the suite, which so prints the figures of the page') }
         qw(fidelity_test outlier_test quant_test)),
     'llama-gguf-split --merge' => 'a program of llama.cpp, of which CI has neither sources nor a package',
     'mount -o remount,rw' => 'it needs root and a disk of the reader, which became read-only',

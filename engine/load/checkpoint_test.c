@@ -54,7 +54,7 @@ opens(const char *dir)
     vlm_err_t          err = { 0 };
     vlm_checkpoint_t  *c;
 
-    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
+    c = vlm_checkpoint_open(dir, vlm_decoder_aliases, &err);
     if (c == NULL) {
         fail_msg("%s", err.text);
     }
@@ -68,7 +68,7 @@ fails(const char *dir, const char *a, const char *b)
 {
     vlm_err_t  err = { 0 };
 
-    assert_null(vlm_checkpoint_open(dir, vlm_qwen_aliases, &err));
+    assert_null(vlm_checkpoint_open(dir, vlm_decoder_aliases, &err));
 
     if (err.code != VLM_EMODEL || strstr(err.text, a) == NULL || strstr(err.text, b) == NULL) {
         fail_msg("\"%s\" should say \"%s\" and \"%s\"", err.text, a, b);
@@ -119,7 +119,7 @@ a_checkpoint_saved_by_transformers_is_read_in_every_shard(void **state)
 
     (void) state;
 
-    c = vlm_checkpoint_open(FIXTURES "/saved", vlm_qwen_aliases, &err);
+    c = vlm_checkpoint_open(FIXTURES "/saved", vlm_decoder_aliases, &err);
     if (c == NULL) {
         fail_msg("%s", err.text);
     }
@@ -163,7 +163,7 @@ types_that_are_not_read_are_an_error_only_when_asked_for(void **state)
     assert_int_equal(fixture_dir(dir), 0);
     fixture_copy(dir, "model.safetensors", FIXTURES "/types.safetensors");
 
-    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
+    c = vlm_checkpoint_open(dir, vlm_decoder_aliases, &err);
     assert_non_null(c);
 
     check_counted(c, "b.f16", f16, 2);
@@ -236,7 +236,7 @@ both_naming_schemes_fold_into_the_published_one(void **state)
     assert_int_equal(fixture_dir(dir), 0);
     write_shard(dir, "model.safetensors", "model.language_model.layers.0.x", "model.visual.y", 3);
 
-    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
+    c = vlm_checkpoint_open(dir, vlm_decoder_aliases, &err);
     assert_non_null(c);
     assert_non_null(vlm_checkpoint_find(c, "model.layers.0.x", dims, 1, &err));
     assert_int_equal(vlm_checkpoint_unused(c, "lm_head.weight", &err), -1);
@@ -265,7 +265,7 @@ a_left_over_head_is_not_an_unused_tensor(void **state)
     assert_int_equal(fixture_dir(dir), 0);
     write_shard(dir, "model.safetensors", "lm_head.weight", "model.norm.weight", 2);
 
-    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
+    c = vlm_checkpoint_open(dir, vlm_decoder_aliases, &err);
     assert_non_null(c);
     assert_int_equal(vlm_checkpoint_unused(c, "lm_head.weight", NULL), -1);
     assert_non_null(vlm_checkpoint_find(c, "model.norm.weight", dims, 1, &err));
@@ -386,7 +386,7 @@ five_thousand_tensors_are_found_again(void **state)
     fixture_write(dir, "model.safetensors", buf, 8 + n + 5000);
     free(buf);
 
-    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
+    c = vlm_checkpoint_open(dir, vlm_decoder_aliases, &err);
     assert_non_null(c);
 
     for (i = 0; i < 5000; i++) {
@@ -570,7 +570,7 @@ a_shard_that_is_cut_while_it_is_read_is_noticed(void **state)
 
     assert_int_equal(fixture_dir(dir), 0);
     write_shard(dir, "model.safetensors", "a", "b", 8);
-    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
+    c = vlm_checkpoint_open(dir, vlm_decoder_aliases, &err);
     assert_non_null(c);
     assert_non_null(vlm_checkpoint_find(c, "a", dims, 1, &err));
     assert_int_equal(vlm_checkpoint_whole(c, &err), 0);

@@ -388,6 +388,15 @@ my %ABOUT = (
         like(get($one, '/adapter/list')->{body}, qr/gurukul_lite/, 'and is listed');
     },
 
+    # The words of the model's family have a system message.
+    template => sub {
+        my ($one) = @_;
+        my $r = post($one, '/v1/chat/completions', { messages => [{ role => 'user', content => 'Hi' }], max_tokens => 1 });
+
+        is($r->{code}, 200, 'a chat is answered') or diag($r->{body});
+        cmp_ok($r->{json}{usage}{prompt_tokens}, '<', 16, 'its prompt has no system message');
+    },
+
     thinking => sub {
         my ($one, $how) = @_;
 
