@@ -328,7 +328,7 @@ SANITIZED      = CFLAGS="-O1 -g" $(MAKE) -k --no-print-directory SAN="$(ASAN)"
 
 suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
-	    UBSAN_OPTIONS=print_stacktrace=1 t/suite -o $(O)/results -n asan unit replay fidelity documents http live
+	    UBSAN_OPTIONS=print_stacktrace=1 t/suite -o $(O)/results -n asan unit replay documents http live
 
 # These programs test the engine's threads, threads that call the engine, and the store's threads.
 TSAN          := -fsanitize=thread
