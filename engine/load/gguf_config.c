@@ -325,19 +325,21 @@ static const vlm_gguf_key_t  rope_keys[] = {
 
 
 /* How angles grow.  A way that has a factor and no name is linear, as for llama.cpp. */
-static const char *
-rope_type(const settings_t *s)
+static void
+put_rope_type(settings_t *s)
 {
     double             factor;
     const vlm_gguf_t  *g = &s->m->text;
     vlm_gguf_text_t    type = vlm_gguf_text(find(s, g, ROPE_TYPE));
 
-    if (type.n == 0) {
-        return vlm_gguf_number(find(s, g, "rope.scaling.factor"), 0, &factor) == 0 && factor > 1
-               ? "linear" : "default";
+    if (find_tensor(g, ROPE_RATES) != NULL) {
+        put(s, "table");
+    } else if (type.n != 0 && !vlm_gguf_same(type, "none")) {
+        put(s, "%s", vlm_printable_part(type.p, type.n));
+    } else {
+        put(s, type.n == 0 && vlm_gguf_number(find(s, g, "rope.scaling.factor"), 0, &factor) == 0
+               && factor > 1 ? "linear" : "default");
     }
-
-    return vlm_gguf_same(type, "none") ? "default" : vlm_printable_part(type.p, type.n);
 }
 
 
@@ -347,7 +349,9 @@ put_rope(settings_t *s)
 {
     const vlm_tensor_t  *rates = find_tensor(&s->m->text, ROPE_RATES);
 
-    put(s, ",\"rope_scaling\":{\"rope_type\":\"%s\"", rates != NULL ? "table" : rope_type(s));
+    put(s, ",\"rope_scaling\":{\"rope_type\":\"");
+    put_rope_type(s);
+    put(s, "\"");
 
     if (rates != NULL) {
         put(s, ",\"divisors\":");
