@@ -19,7 +19,7 @@ my %NO_COMMAND = map { $_ => 1 } qw(more split timeout);
 
 # The tests that run commands word for word, and the functions in them to which these are given.
 my @TESTS = (glob('t/96-*.t t/install/* t/targets/*.t'), 't/another-nginx', 't/clients/test_commands.py', 't/live/76-scale-load.t');
-my $RUNS = qr/(?:\b(?:figures|in_root|loads|runs|shell|system)\(|`)/;
+my $RUNS = qr/(?:\b(?:figures|in_root|loads|prints|runs|shell|system)\(|`)/;
 
 my %code;
 
