@@ -529,7 +529,7 @@ test-cuda: checkpoints tools | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
 	@-$(SANITIZED) cuda-programs
 	@rm -rf build/asan/reports-cuda; mkdir -p -m 1777 build/asan/reports-cuda
-	@-VLM_TEST_JOBS=$(JOBS) $(MAKE) -k -j 3 -O --no-print-directory suite-cuda suite-cuda-server suite-cuda-asan
+	@-VLM_TEST_JOBS=$$((2 * $(JOBS))) $(MAKE) -k -j 3 -O --no-print-directory suite-cuda suite-cuda-server suite-cuda-asan
 	@t/suite -s build/results-cuda build/results-cuda-server build/results-cuda-asan
 
 # These suites run beside each other, since servers that lose their device mostly wait.
