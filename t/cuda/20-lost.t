@@ -115,7 +115,7 @@ for my $code (719, 46) {
            'a device that is lost when it is opened is opened again');
 
     } else {
-        ok($s->log_has(qr/\(error 46\)/), 'a device in exclusive use of another process fails');
+        ok($s->log_has(qr/\(error 46\b/), 'a device in exclusive use of another process fails');
         ok(!VLM::wait_for(2, sub { $s->log() =~ /exited/ }), 'the device is not opened again');
     }
 
