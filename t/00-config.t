@@ -2518,3 +2518,20 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 alias "" in vlm_engine "demo" is neither "*" nor a name without it
+
+
+
+=== TEST 142: a template has one of the names that there are
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        template chat;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{no chat template "chat", there are qwen2, qwen2\.5, .*, llama3 in .*:\d+}]

@@ -136,7 +136,7 @@ my %code = map { $_ => code($_) } @PRODUCT;
     }
 
     cmp_ok($sum{first}, '<=', 21_400, 'the first interfaces of http/ have at most 21,400 lines, without tests');
-    cmp_ok($sum{all}, '<=', 29_070, 'and http/ with the interfaces that came later at most 29,070');
+    cmp_ok($sum{all}, '<=', 29_080, 'and http/ with the interfaces that came later at most 29,080');
 }
 
 # ---- html/openapi.json has the paths and methods of route.c -------------------

@@ -16,7 +16,7 @@
 
 #define NICE    10                     /* a tenth of a busy core; all of an idle one */
 #define WAIT    5000000                /* ns */
-#define SHORT   (1u << 18)             /* steps of a mask of the first queue: some 20 ms */
+#define SHORT   (1u << 18)             /* steps of a mask of the first queue */
 #define QUEUES  2
 
 typedef struct {

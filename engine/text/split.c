@@ -164,6 +164,11 @@ vlm_split_open(const char *pattern, vlm_err_t *err)
 {
     vlm_split_t  *s;
 
+    if (pattern == NULL) {             /* nor has the family one */
+        (void) vlm_fail(err, VLM_EMODEL, "the tokenizer has no pattern by which text is split");
+        return NULL;
+    }
+
     if (strlen(pattern) > VLM_MAX_PATTERN) {
         (void) vlm_fail(err, VLM_EMODEL, "split pattern of %zu bytes, at most %u are supported",
                         strlen(pattern), VLM_MAX_PATTERN);

@@ -19,7 +19,7 @@ typedef struct vlm_split_s  vlm_split_t;
 
 #define VLM_MAX_PATTERN  4096          /* bytes; the family's has 118 */
 
-/* VLM_EMODEL with PCRE2's words and the offset in the pattern. */
+/* VLM_EMODEL with PCRE2's words and the offset in the pattern, or that there is none (NULL). */
 vlm_split_t *vlm_split_open(const char *pattern, vlm_err_t *err);
 void vlm_split_close(vlm_split_t *s);  /* takes NULL */
 

@@ -175,6 +175,10 @@ a_pattern_that_is_none_is_refused_with_its_offset(void **state)
     memset(&err, 0, sizeof(err));
     assert_null(vlm_split_open(text, &err));
     assert_string_equal(err.text, "split pattern of 4097 bytes, at most 4096 are supported");
+
+    memset(&err, 0, sizeof(err));
+    assert_null(vlm_split_open(NULL, &err));
+    assert_string_equal(err.text, "the tokenizer has no pattern by which text is split");
 }
 
 

@@ -96,8 +96,6 @@ ngx_http_vlm_tools_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list,
 }
 
 
-/* in the first moments of a load there is no vocabulary yet */
-
 void
 ngx_http_vlm_tools_forget(ngx_http_vlm_asked_t *in)
 {
@@ -110,6 +108,8 @@ ngx_http_vlm_tools_forget(ngx_http_vlm_asked_t *in)
     in->tools.between = NULL;
 }
 
+
+/* in the first moments of a load there is no vocabulary yet */
 
 static ngx_int_t
 ngx_http_vlm_tools_compile(ngx_http_vlm_ctx_t *ctx)

@@ -133,9 +133,10 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     if (eng->conf.facts.template_unknown) {
         ngx_http_vlm_check_show(cf, eng, "the model's chat template is none "
-                                "that was compared: messages are written as "
-                                "%s writes them, \"template\" chooses others",
-                                eng->conf.facts.family);
+                                "that was compared: %s, \"template\" chooses "
+                                "its words", eng->conf.facts.turn
+                                ? "messages are written as its family does"
+                                : "it takes raw prompts alone");
     }
 }
 

@@ -101,7 +101,13 @@ ngx_uint_t ngx_http_vlm_zone_owned(ngx_http_vlm_engine_t *eng);
 /* the owner has died without a notice of its exit */
 
 ngx_uint_t ngx_http_vlm_zone_gone(ngx_http_vlm_shm_t *shm);
+
+/* is this a worker whose master has died? */
+
 ngx_uint_t ngx_http_vlm_zone_masterless(void);
+
+/* ends such a worker, if the one with the model has ended, too */
+
 void ngx_http_vlm_zone_orphan(ngx_http_vlm_engine_t *eng);
 
 /* while an older worker answers, only FAILED counts: a reload has failed */
