@@ -570,8 +570,8 @@ fuzz: | deps-fuzz
 	@$(MAKE) --no-print-directory -j $(JOBS) $(FUZZERS)
 	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I FUZZER t/fuzz FUZZER $(FUZZ_SECONDS)
 
-build/fuzz/engine/%_fuzz: engine/%_fuzz.c build/fuzz/engine/libvlm.a
-	$(FUZZ_CC) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $^ $(PKG_LIBS) -lm
+build/fuzz/engine/%_fuzz: engine/%_fuzz.c build/fuzz/engine/libvlm.a $(wildcard engine/*/*_fuzz.h)
+	$(FUZZ_CC) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $(filter-out %.h,$^) $(PKG_LIBS) -lm
 
 build/fuzz/lib/%_fuzz: lib/%_fuzz.c build/fuzz/engine/libvlm.a
 	@mkdir -p $(@D)

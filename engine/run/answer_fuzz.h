@@ -61,6 +61,14 @@ open_once(void)
 }
 
 
+/* The work may take as much as it likes: vlm_feed() has bounded it. */
+static inline void
+allow(void)
+{
+    vlm_walk_allow(adjust.walk, UINT64_MAX - 1, NULL);
+}
+
+
 /* The bytes are text that may come: those of a forced text without blanks are the only ones. */
 static inline void
 check_forced(void)
@@ -68,6 +76,7 @@ check_forced(void)
     uint32_t      i, c, others;
     vlm_forced_t  f;
 
+    allow();
     vlm_forced_text(&f, &match, adjust.walk, &job.blanks);
     vlm_walk_begin(adjust.walk, &match);
 
@@ -92,6 +101,7 @@ take(uint32_t id)
     const char  *p = vlm_token_bytes(tokenizer, id, &bytes);
 
     check(p != NULL && n + bytes <= ROOM);
+    allow();
 
     if (vlm_match_read(&match, adjust.walk, p, bytes) != 0) {
         return 0;
@@ -112,7 +122,8 @@ take_shorter(uint32_t left)
 {
     uint32_t  id;
 
-    vlm_mask(pieces, &match, adjust.walk, left - 1, allowed);
+    allow();
+    check(vlm_mask(pieces, &match, adjust.walk, left - 1, allowed) == 0);
 
     for (id = 0; id < adjust.n_ids && !(allowed[id / 32] >> (id % 32) & 1); id++) {
         /* void */
