@@ -402,7 +402,7 @@ int
 vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm_tensor_fn fn,
                       void *data, vlm_err_t *err)
 {
-    uint64_t  n;
+    uint64_t  n = 0;
 
     return check_length(file, bytes, path, &n, err) != 0
            ? -1 : parse(file + 8, n, file + 8 + n, bytes, path, fn, data, err);
@@ -415,7 +415,7 @@ vlm_safetensors_read(int fd, uint64_t bytes, const char *path, vlm_tensor_fn fn,
 {
     int       rc;
     uint8_t   length[8] = { 0 }, *text;
-    uint64_t  n;
+    uint64_t  n = 0;
 
     if (vlm_file_read_at(fd, length, bytes < 8 ? bytes : 8, 0, path, err) != 0
         || check_length(length, bytes, path, &n, err) != 0)

@@ -3,6 +3,7 @@
 #include "run/adapters.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -761,7 +762,7 @@ static int
 try_one(again_t *t, const char *name, const char *path, vlm_err_t *why)
 {
     int             idle;
-    char            line[200];
+    char            line[NAME_MAX + 32];
     vlm_t          *v = t->v;
 
     if (vlm_lora_check(&v->sched.model, name, path, why) != 0
