@@ -20,7 +20,7 @@ my $script = VLM::slurp('conf/debian/libnginx-mod-http-vlm.prerm') =~ s{/etc/ngi
 mkdir $_ or die "$_: $!" for $etc, map { "$etc/$_" } qw(sites-available sites-enabled modules-enabled more);
 VLM::spew("$dir/prerm", $script);
 chomp(my $nginx = $ENV{TEST_NGINX_BINARY} || `sh -c "command -v nginx"`);
-VLM::spew("$dir/nginx", "#!/bin/sh\nexec $nginx -p $dir/ -c $etc/nginx.conf -e stderr \"\$@\"\n");
+VLM::spew("$dir/nginx", "#!/bin/sh\nPATH=$ENV{PATH} exec $nginx -p $dir/ -c $etc/nginx.conf -e stderr \"\$@\"\n");
 chmod 0755, "$dir/nginx" or die;
 
 my $LINK = "$etc/modules-enabled/50-mod-http-vlm.conf";
