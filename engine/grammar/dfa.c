@@ -333,6 +333,10 @@ vlm_dfa_both(vlm_maker_t *k, const vlm_dfa_t *a, const vlm_dfa_t *b)
     vlm_explore_t  e = { .key_bytes = 2 * sizeof(uint16_t), .data = &p, .start = start_both,
                          .step = step_both, .ends = ends_both };
 
+    if (vlm_grammar_step(k, 4096) != 0) {      /* for the classes */
+        return NULL;
+    }
+
     /* Two bytes are alike if they are so in both. */
 
     for (i = 0; i < 256; i++) {

@@ -345,6 +345,26 @@ assert_quick(char *schema)
 }
 
 
+/* 330 alternatives, each of which holds together with thirty schemas of two equal texts. */
+static char *
+merge_often(char *one)
+{
+    char  *text, *parts, *kinds;
+
+    parts = repeat("", "{\"$ref\":\"#/x-d\"},{\"$ref\":\"#/x-e\"}", 15, "");
+    kinds = repeat("", "{\"$ref\":\"#/x-q\"}", 330, "");
+    text = malloc(2 * strlen(one) + strlen(parts) + strlen(kinds) + 100);
+    assert_non_null(text);
+    (void) sprintf(text, "{\"x-d\":%s,\"x-e\":%s,\"x-q\":{\"allOf\":[%s]},\"type\":\"string\","
+                   "\"anyOf\":[%s]}", one, one, parts, kinds);
+    free(one);
+    free(parts);
+    free(kinds);
+
+    return text;
+}
+
+
 #define NEXT  "{\"$ref\":\"#/$defs/%u\"}"
 
 static void
@@ -372,6 +392,14 @@ schemas_that_grow_by_themselves_are_made_or_refused_in_bounded_time(void **state
     assert_quick(repeat("{\"enum\":[", "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%u\"", 1300,
                         "]}"));
     assert_quick(repeat("{\"oneOf\":[", "{\"const\":%u}", 3000, "]}"));
+
+    /* Large values, and many keys, in schemas that hold together again and again. */
+
+    assert_quick(merge_often(repeat("{\"enum\":[\"a\",", "0.1234567", 2400, "]}")));
+    assert_quick(merge_often(repeat("{", "\"x-%u\":0", 2400, "}")));
+    assert_quick(merge_often(repeat("{\"type\":[", "\"string\"", 2400, "]}")));
+    assert_limit(merge_often(repeat("{\"required\":[", "\"a\"", 4500, "]}")),
+                 "more than 131072 values");
 }
 
 

@@ -10,7 +10,9 @@
 
 #include <string.h>
 
-#define PARTS  64
+#define PARTS   64
+#define VALUES  131072                 /* in all documents of a schema: about 80 bytes each */
+#define DEPTH   128                    /* of two values that are compared */
 
 typedef struct {
     schema_t          *s;
@@ -18,7 +20,7 @@ typedef struct {
     const vlm_json_t  *of;             /* the part of which a keyword, "but", is left out */
     const char        *but;            /* or NULL */
     const vlm_json_t  *part[PARTS];
-    uint32_t           n;
+    uint32_t           n, keys;        /* keys: of all parts */
     vlm_json_t        *out;
 } merge_t;
 
@@ -52,6 +54,21 @@ is_done(const char *key)
 }
 
 
+/* Adds a reference to a document, as vlm_json_refer(). */
+static int
+refer(merge_t *m, vlm_json_t *to, const char *key, const vlm_json_t *value)
+{
+    if (m->s->values == VALUES) {
+        return vlm_fail(m->s->k.err, VLM_ELIMIT, "schemas that hold together have more than %u "
+                        "values", VALUES);
+    }
+
+    m->s->values++;
+
+    return vlm_json_refer(to, key, value) == 0 ? 0 : no_memory(m);
+}
+
+
 /* Returns the value of a part's keyword, or NULL. */
 static const vlm_json_t *
 get(const merge_t *m, uint32_t i, const char *key)
@@ -79,7 +96,11 @@ add_part(merge_t *m, const vlm_json_t *j, uint32_t depth)
         return refuse(m, NULL, "has a part that is neither an object nor true");
     }
 
-    if (depth == PARTS || vlm_grammar_step(&m->s->k, 1024) != 0) {
+    if (vlm_grammar_step(&m->s->k, 1024 + 8 * vlm_json_count(j)) != 0) {
+        return -1;
+    }
+
+    if (depth == PARTS) {
         return refuse(m, NULL, "has more than 64 schemas that hold together");
     }
 
@@ -128,21 +149,53 @@ add_part(merge_t *m, const vlm_json_t *j, uint32_t depth)
 
 
 static int
-same(const vlm_json_t *a, const vlm_json_t *b)
+same_number(const vlm_json_t *a, const vlm_json_t *b)
 {
-    int              same;
-    vlm_json_out_t   x, y;
+    const char  *x = vlm_json_written(a), *y = vlm_json_written(b);
 
-    vlm_json_init(&x, VLM_GRAMMAR_BYTES);
-    vlm_json_init(&y, VLM_GRAMMAR_BYTES);
-    vlm_json_put_value(&x, a);
-    vlm_json_put_value(&y, b);
-    same = vlm_json_done(&x) == 0 && vlm_json_done(&y) == 0 && x.len == y.len
-           && memcmp(x.data, y.data, x.len) == 0;
-    vlm_json_release(&x);
-    vlm_json_release(&y);
+    return x == NULL && y == NULL ? vlm_schema_compare(a, b) == 0
+           : x != NULL && y != NULL && strcmp(x, y) == 0;
+}
 
-    return same;
+
+/* 1: two values are the same, members in the same order.  0: or there were too many steps. */
+static int
+same(merge_t *m, const vlm_json_t *a, const vlm_json_t *b, uint32_t depth)
+{
+    const char  *x = vlm_json_text(a), *y = vlm_json_text(b);
+
+    if (a == b) {
+        return 1;
+    }
+
+    if (depth == DEPTH || vlm_grammar_step(&m->s->k, 8 + (x == NULL ? 0 : strlen(x) / 8)) != 0) {
+        return 0;
+    }
+
+    if (x != NULL || vlm_json_is_number(a) || vlm_json_is_bool(a)) {
+        return x != NULL ? y != NULL && strcmp(x, y) == 0
+               : vlm_json_is_number(a) ? vlm_json_is_number(b) && same_number(a, b)
+               : vlm_json_is_bool(b) && vlm_json_bool(a, 0) == vlm_json_bool(b, 0);
+    }
+
+    if (vlm_json_is_object(a) != vlm_json_is_object(b)
+        || vlm_json_is_array(a) != vlm_json_is_array(b)
+        || vlm_json_is_null(a) != vlm_json_is_null(b))
+    {
+        return 0;
+    }
+
+    for (a = vlm_json_first(a), b = vlm_json_first(b); a != NULL && b != NULL;
+         a = vlm_json_next(a), b = vlm_json_next(b))
+    {
+        if ((vlm_json_key(a) != NULL && strcmp(vlm_json_key(a), vlm_json_key(b)) != 0)
+            || !same(m, a, b, depth + 1))
+        {
+            return 0;
+        }
+    }
+
+    return a == b;                     /* both have come to their end */
 }
 
 
@@ -172,19 +225,20 @@ put_both(merge_t *m, vlm_json_t *to, const char *key, const vlm_json_t *const *o
     uint32_t     i;
     vlm_json_t  *both, *list;
 
-    for (i = 1; i < n && same(of[0], of[i]); i++) { /* void */ }
+    for (i = 1; i < n && same(m, of[0], of[i], 0); i++) { /* void */ }
 
     if (i == n) {
-        return vlm_json_refer(to, key, of[0]) == 0 ? 0 : no_memory(m);
+        return refer(m, to, key, of[0]);
     }
 
     both = vlm_json_make('{');
     list = vlm_json_make('[');
 
     for (i = 0; i < n && list != NULL; i++) {
-        if (vlm_json_refer(list, NULL, of[i]) != 0) {
+        if (refer(m, list, NULL, of[i]) != 0) {
             vlm_json_free(list);
-            list = NULL;
+            vlm_json_free(both);
+            return -1;
         }
     }
 
@@ -220,11 +274,15 @@ static int
 merge_properties(merge_t *m)
 {
     int                has;
-    uint32_t           i, k, n;
+    uint32_t           i, k, n, keys;  /* keys: that are passed over to find one of a name */
     vlm_json_t        *out;
     const vlm_json_t  *p, *value, *all[PARTS];
 
     out = vlm_json_make('{');
+
+    for (keys = 0, i = 0; i < m->n; i++) {
+        keys += 64 + vlm_json_count(vlm_json_get(m->part[i], "properties"));
+    }
 
     for (i = 0; out != NULL && i < m->n; i++) {
         p = vlm_json_first(vlm_json_get(m->part[i], "properties"));
@@ -240,7 +298,7 @@ merge_properties(merge_t *m)
                 }
             }
 
-            if (vlm_grammar_step(&m->s->k, 256 * m->n) != 0
+            if (vlm_grammar_step(&m->s->k, 2 * keys + m->n * m->keys) != 0
                 || (has && put_both(m, out, vlm_json_key(p), all, n) != 0))
             {
                 vlm_json_free(out);
@@ -266,9 +324,9 @@ merge_required(merge_t *m)
         list = vlm_json_get(m->part[i], "required");
 
         for (p = vlm_json_first(list); p != NULL; p = vlm_json_next(p)) {
-            if (vlm_json_refer(out, NULL, p) != 0) {
+            if (vlm_grammar_step(&m->s->k, 8) != 0 || refer(m, out, NULL, p) != 0) {
                 vlm_json_free(out);
-                return no_memory(m);
+                return -1;
             }
         }
     }
@@ -288,7 +346,7 @@ merge_rest(merge_t *m, const char *key)
         rest = vlm_json_get(m->part[i], key);
 
         if (vlm_json_is_bool(rest) && !vlm_json_bool(rest, 0)) {
-            return vlm_json_refer(m->out, key, rest) == 0 ? 0 : no_memory(m);
+            return refer(m, m->out, key, rest);
         }
 
         if (vlm_json_is_object(rest)) {
@@ -298,8 +356,7 @@ merge_rest(merge_t *m, const char *key)
         }
     }
 
-    return n > 0 ? put_both(m, m->out, key, all, n)
-           : vlm_json_refer(m->out, key, yes) == 0 ? 0 : no_memory(m);
+    return n > 0 ? put_both(m, m->out, key, all, n) : refer(m, m->out, key, yes);
 }
 
 
@@ -384,13 +441,14 @@ merge_other(merge_t *m, const char *key)
         } else if (sign != 0 && vlm_json_is_number(one) && vlm_json_is_number(value)) {
             value = sign * vlm_schema_compare(one, value) > 0 ? one : value;
 
-        } else if (!same(one, value)) {
-            return refuse(m, key, "stands in several schemas that hold together, with different "
+        } else if (!same(m, one, value, 0)) {
+            return vlm_grammar_step(&m->s->k, 0) != 0 ? -1
+                   : refuse(m, key, "stands in several schemas that hold together, with different "
                           "values, which is not supported");
         }
     }
 
-    return vlm_json_refer(m->out, key, value) == 0 ? 0 : no_memory(m);
+    return refer(m, m->out, key, value);
 }
 
 
@@ -416,11 +474,10 @@ vlm_schema_merge(schema_t *s, const vlm_json_t *a, const vlm_json_t *b, const ch
     const vlm_json_t  *one;
 
     d = vlm_grammar_take(&s->k, sizeof(*d));
-    m.out = vlm_json_make('{');
+    m.out = d == NULL ? NULL : vlm_json_make('{');
 
-    if (d == NULL || m.out == NULL) {
-        vlm_json_free(m.out);
-        (void) no_memory(&m);
+    if (m.out == NULL) {
+        (void) (d == NULL ? 0 : no_memory(&m));
         return NULL;
     }
 
@@ -433,16 +490,30 @@ vlm_schema_merge(schema_t *s, const vlm_json_t *a, const vlm_json_t *b, const ch
     }
 
     for (i = 0; i < m.n; i++) {
+        m.keys += 64 + vlm_json_count(m.part[i]);
+    }
+
+    for (i = 0; i < m.n; i++) {
         for (one = vlm_json_first(m.part[i]); one != NULL; one = vlm_json_next(one)) {
             key = vlm_json_key(one);
 
-            if (is_done(key) || vlm_schema_is_note(key) || vlm_json_get(m.out, key) != NULL
-                || get(&m, i, key) == NULL)
-            {
+            if (vlm_grammar_step(&s->k, 8) != 0) {
+                return NULL;
+            }
+
+            if (is_done(key) || vlm_schema_is_note(key)) {
                 continue;
             }
 
-            if (vlm_grammar_step(&s->k, 256 * m.n) != 0 || merge_key(&m, key) != 0) {
+            if (vlm_grammar_step(&s->k, m.keys) != 0) {
+                return NULL;
+            }
+
+            if (vlm_json_get(m.out, key) != NULL || get(&m, i, key) == NULL) {
+                continue;
+            }
+
+            if (merge_key(&m, key) != 0) {
                 return NULL;
             }
         }

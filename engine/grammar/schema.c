@@ -178,6 +178,10 @@ vlm_schema_types(schema_t *s, const vlm_json_t *j, const at_t *at)
     for ( /* void */ ; one != NULL; one = one == type ? NULL : vlm_json_next(one)) {
         name = vlm_json_text(one);
 
+        if (vlm_grammar_step(&s->k, 8) != 0) {
+            return 0;
+        }
+
         for (i = 0; i < count_of(types); i++) {
             if (name != NULL && strcmp(types[i].name, name) == 0) {
                 break;
