@@ -370,6 +370,8 @@ merge_often(char *one)
 static void
 schemas_that_grow_by_themselves_are_made_or_refused_in_bounded_time(void **state)
 {
+    char  *head;
+
     (void) state;
 
     /* Chains of references, most of which stand twice in the schema before. */
@@ -399,7 +401,51 @@ schemas_that_grow_by_themselves_are_made_or_refused_in_bounded_time(void **state
     assert_quick(merge_often(repeat("{", "\"x-%u\":0", 2400, "}")));
     assert_quick(merge_often(repeat("{\"type\":[", "\"string\"", 2400, "]}")));
     assert_limit(merge_often(repeat("{\"required\":[", "\"a\"", 4500, "]}")),
-                 "more than 131072 values");
+                 "more than 16777216 bytes of memory");
+
+    /* A key is copied with each reference. */
+
+    head = repeat("{\"type\":\"string\",\"x-d\":{\"properties\":{\"", "aaaaaaaa", 3000,
+                  "\":true}},\"anyOf\":[");
+    assert_limit(repeat(head, "{\"$ref\":\"#/x-d\"}", 1500, "]}"),
+                 "more than 16777216 bytes of memory");
+    free(head);
+}
+
+
+static void
+thirty_schemas_with_forty_members_each_hold_together(void **state)
+{
+    char           *text, *p;
+    uint32_t        i, k;
+    vlm_err_t       err;
+    vlm_grammar_t  *g;
+
+    (void) state;
+
+    text = malloc(64 << 10);
+    assert_non_null(text);
+    p = text + sprintf(text, "{\"allOf\":[");
+
+    for (i = 0; i < 30; i++) {
+        p += sprintf(p, "%s{\"properties\":{", i == 0 ? "" : ",");
+
+        for (k = 0; k < 40; k++) {
+            p += sprintf(p, "%s\"m%u\":{\"type\":\"null\"}", k == 0 ? "" : ",", 40 * i + k);
+        }
+
+        p += sprintf(p, "}}");
+    }
+
+    (void) sprintf(p, "]}");
+    g = compile(&demo, text, &err);
+
+    if (g == NULL) {
+        fail_msg("%s", err.text);
+    }
+
+    vlm_grammar_free(g);
+    free(text);
 }
 
 
@@ -666,6 +712,7 @@ main(void)
         cmocka_unit_test(the_mask_is_what_a_check_of_each_token_says),
         cmocka_unit_test(schemas_beyond_a_bound_are_refused_with_it),
         cmocka_unit_test(schemas_that_grow_by_themselves_are_made_or_refused_in_bounded_time),
+        cmocka_unit_test(thirty_schemas_with_forty_members_each_hold_together),
         cmocka_unit_test(large_schemas_compile_and_their_masks_are_quick),
         cmocka_unit_test(control_tokens_are_never_allowed_and_ends_only_where_one_may_be),
         cmocka_unit_test(fixed_texts_are_counted_in_tokens_of_the_vocabulary),

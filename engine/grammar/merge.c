@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define PARTS   64
-#define VALUES  131072                 /* in all documents of a schema: about 80 bytes each */
 #define DEPTH   128                    /* of two values that are compared */
+#define VALUE   80                     /* bytes of one in a document, but for its key */
 
 typedef struct {
     schema_t          *s;
@@ -54,18 +54,42 @@ is_done(const char *key)
 }
 
 
-/* Adds a reference to a document, as vlm_json_refer(). */
+static uint32_t
+length(const char *text)
+{
+    return text == NULL ? 0 : (uint32_t) strlen(text);
+}
+
+
+/* Counts the memory of a value that a document gets; key NULL: an array's. */
+static int
+count(merge_t *m, const char *key)
+{
+    m->s->bytes += VALUE + length(key);
+
+    return m->s->bytes <= VLM_GRAMMAR_MEMORY
+           ? 0 : vlm_fail(m->s->k.err, VLM_ELIMIT, "schemas that hold together take more than %u "
+                          "bytes of memory", VLM_GRAMMAR_MEMORY);
+}
+
+
 static int
 refer(merge_t *m, vlm_json_t *to, const char *key, const vlm_json_t *value)
 {
-    if (m->s->values == VALUES) {
-        return vlm_fail(m->s->k.err, VLM_ELIMIT, "schemas that hold together have more than %u "
-                        "values", VALUES);
+    return count(m, key) != 0 ? -1 : vlm_json_refer(to, key, value) == 0 ? 0 : no_memory(m);
+}
+
+
+/* Takes a value over, NULL: there was no memory for it. */
+static int
+give(merge_t *m, vlm_json_t *to, const char *key, vlm_json_t *value)
+{
+    if (value != NULL && count(m, key) != 0) {
+        vlm_json_free(value);
+        return -1;
     }
 
-    m->s->values++;
-
-    return vlm_json_refer(to, key, value) == 0 ? 0 : no_memory(m);
+    return vlm_json_take(to, key, value) == 0 ? 0 : no_memory(m);
 }
 
 
@@ -168,28 +192,35 @@ same(merge_t *m, const vlm_json_t *a, const vlm_json_t *b, uint32_t depth)
         return 1;
     }
 
-    if (depth == DEPTH || vlm_grammar_step(&m->s->k, 8 + (x == NULL ? 0 : strlen(x) / 8)) != 0) {
+    if (depth == DEPTH || vlm_grammar_step(&m->s->k, 8 + length(x) / 8) != 0) {
         return 0;
     }
 
-    if (x != NULL || vlm_json_is_number(a) || vlm_json_is_bool(a)) {
-        return x != NULL ? y != NULL && strcmp(x, y) == 0
-               : vlm_json_is_number(a) ? vlm_json_is_number(b) && same_number(a, b)
-               : vlm_json_is_bool(b) && vlm_json_bool(a, 0) == vlm_json_bool(b, 0);
+    if (x != NULL || y != NULL) {
+        return x != NULL && y != NULL && strcmp(x, y) == 0;
     }
 
-    if (vlm_json_is_object(a) != vlm_json_is_object(b)
-        || vlm_json_is_array(a) != vlm_json_is_array(b)
-        || vlm_json_is_null(a) != vlm_json_is_null(b))
+    if (vlm_json_is_number(a) && vlm_json_is_number(b)) {
+        return same_number(a, b);
+    }
+
+    if (vlm_json_is_bool(a) && vlm_json_is_bool(b)) {
+        return vlm_json_bool(a, 0) == vlm_json_bool(b, 0);
+    }
+
+    if (!(vlm_json_is_object(a) && vlm_json_is_object(b))
+        && !(vlm_json_is_array(a) && vlm_json_is_array(b)))
     {
-        return 0;
+        return vlm_json_is_null(a) && vlm_json_is_null(b);
     }
 
     for (a = vlm_json_first(a), b = vlm_json_first(b); a != NULL && b != NULL;
          a = vlm_json_next(a), b = vlm_json_next(b))
     {
-        if ((vlm_json_key(a) != NULL && strcmp(vlm_json_key(a), vlm_json_key(b)) != 0)
-            || !same(m, a, b, depth + 1))
+        x = vlm_json_key(a);           /* NULL: an array's */
+
+        if (vlm_grammar_step(&m->s->k, length(x) / 8) != 0
+            || (x != NULL && strcmp(x, vlm_json_key(b)) != 0) || !same(m, a, b, depth + 1))
         {
             return 0;
         }
@@ -232,22 +263,24 @@ put_both(merge_t *m, vlm_json_t *to, const char *key, const vlm_json_t *const *o
     }
 
     both = vlm_json_make('{');
+
+    if (give(m, to, key, both) != 0) {
+        return -1;
+    }
+
     list = vlm_json_make('[');
 
-    for (i = 0; i < n && list != NULL; i++) {
+    if (give(m, both, "allOf", list) != 0) {
+        return -1;
+    }
+
+    for (i = 0; i < n; i++) {
         if (refer(m, list, NULL, of[i]) != 0) {
-            vlm_json_free(list);
-            vlm_json_free(both);
             return -1;
         }
     }
 
-    if (both == NULL || vlm_json_take(both, "allOf", list) != 0) {
-        vlm_json_free(both);
-        both = NULL;
-    }
-
-    return vlm_json_take(to, key, both) == 0 ? 0 : no_memory(m);
+    return 0;
 }
 
 
@@ -298,7 +331,7 @@ merge_properties(merge_t *m)
                 }
             }
 
-            if (vlm_grammar_step(&m->s->k, 2 * keys + m->n * m->keys) != 0
+            if (vlm_grammar_step(&m->s->k, 2 * (keys + m->keys)) != 0
                 || (has && put_both(m, out, vlm_json_key(p), all, n) != 0))
             {
                 vlm_json_free(out);
@@ -307,7 +340,7 @@ merge_properties(merge_t *m)
         }
     }
 
-    return vlm_json_take(m->out, "properties", out) == 0 ? 0 : no_memory(m);
+    return give(m, m->out, "properties", out);
 }
 
 
@@ -331,7 +364,7 @@ merge_required(merge_t *m)
         }
     }
 
-    return vlm_json_take(m->out, "required", out) == 0 ? 0 : no_memory(m);
+    return give(m, m->out, "required", out);
 }
 
 
@@ -390,13 +423,13 @@ merge_type(merge_t *m)
     out = vlm_json_make('[');
 
     for (i = 0; out != NULL && (name = vlm_schema_type(i)) != NULL; i++) {
-        if ((mask >> i & 1) != 0 && vlm_json_take(out, NULL, vlm_json_make_text(name)) != 0) {
+        if ((mask >> i & 1) != 0 && give(m, out, NULL, vlm_json_make_text(name)) != 0) {
             vlm_json_free(out);
-            return no_memory(m);
+            return -1;
         }
     }
 
-    return vlm_json_take(m->out, "type", out) == 0 ? 0 : no_memory(m);
+    return give(m, m->out, "type", out);
 }
 
 
@@ -474,18 +507,23 @@ vlm_schema_merge(schema_t *s, const vlm_json_t *a, const vlm_json_t *b, const ch
     const vlm_json_t  *one;
 
     d = vlm_grammar_take(&s->k, sizeof(*d));
-    m.out = d == NULL ? NULL : vlm_json_make('{');
 
-    if (m.out == NULL) {
-        (void) (d == NULL ? 0 : no_memory(&m));
+    if (d == NULL) {
         return NULL;
     }
 
-    d->j = m.out;
+    m.out = d->j = vlm_json_make('{');
     d->next = s->documents;
     s->documents = d;
 
-    if (add_part(&m, a, 0) != 0 || (b != NULL && add_part(&m, b, 0) != 0)) {
+    if (m.out == NULL) {
+        (void) no_memory(&m);
+        return NULL;
+    }
+
+    if (count(&m, NULL) != 0 || add_part(&m, a, 0) != 0
+        || (b != NULL && add_part(&m, b, 0) != 0))
+    {
         return NULL;
     }
 

@@ -57,7 +57,7 @@ typedef struct {
     vlm_maker_t        k;
     const vlm_json_t  *root;
     document_t        *documents;
-    uint32_t           values;         /* in them */
+    uint64_t           bytes;          /* of them */
     later_t           *later, **last;
     one_of_t          *one_of;
     vlm_node_t        *string, *number, *integer, *boolean, *null, *object, *array, *any;
