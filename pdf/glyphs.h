@@ -1,4 +1,4 @@
-/* The glyphs that poppler draws with cairo: where they stand, and pages without them. */
+/* Glyphs and pictures that poppler draws with cairo: where they are, and pages without glyphs. */
 
 #ifndef VLM_PDF_GLYPHS_H
 #define VLM_PDF_GLYPHS_H
@@ -14,6 +14,7 @@ typedef enum {
 
 #define PDF_GLYPH_STANDS  1                /* a glyph's origin is there */
 #define PDF_GLYPH_WANTED  2                /* one there is to be drawn */
+#define PDF_PICTURE       4                /* a picture covers it */
 
 typedef struct {
     int                width, height;      /* of the picture, pixels */

@@ -4,7 +4,7 @@
  * The page is drawn with its text and without.  Where both are equal no text is seen, be it white,
  * or under a bar or a photo; where that of another line may be, a word is drawn alone.  Invisible
  * text (mode 3) is never drawn: as the layer of text of a scan, it may say what the picture behind
- * it shows, and it counts as seen where there is ink.
+ * it shows, and it counts as seen where a picture is and has ink.
  */
 
 #include "hidden.h"
@@ -257,6 +257,18 @@ is_shown(drawn_t *d, const vlm_pdf_word_t *box, unsigned rotation, int side)
 }
 
 
+/* Is the middle of a box in a picture? */
+static int
+is_on_picture(const drawn_t *d, const vlm_pdf_word_t *box)
+{
+    const area_t  a = area_of(d, box, 0);
+    const int     x = (a.x0 + a.x1) / 2, y = (a.y0 + a.y1) / 2;
+
+    return x >= 0 && x < d->glyphs.width && y >= 0 && y < d->glyphs.height
+           && (*glyphs_of(d, x, y) & PDF_PICTURE);
+}
+
+
 /* Is anything seen of a word?  One without letters and digits may have its ink anywhere. */
 static int
 is_word_seen(drawn_t *d, const vlm_pdf_word_t *word, unsigned rotation, int drawn, int measured)
@@ -271,7 +283,8 @@ is_word_seen(drawn_t *d, const vlm_pdf_word_t *word, unsigned rotation, int draw
         return measured ? is_shown(d, word, rotation, 0) : has_text(d, d->page, ink_of(d, word, 0));
     }
 
-    return !measured || !is_even(d->page, core_of(d, word, rotation, 0));
+    return is_on_picture(d, word)
+           && (!measured || !is_even(d->page, core_of(d, word, rotation, 0)));
 }
 
 
@@ -279,7 +292,8 @@ is_word_seen(drawn_t *d, const vlm_pdf_word_t *word, unsigned rotation, int draw
 static int
 is_letter_seen(drawn_t *d, const vlm_pdf_word_t *c, int drawn)
 {
-    return !is_even(d->page, area_of(d, c, 1)) && (!drawn || is_shown(d, c, c->flags, 1));
+    return !is_even(d->page, area_of(d, c, 1))
+           && (drawn ? is_shown(d, c, c->flags, 1) : is_on_picture(d, c));
 }
 
 
