@@ -30,6 +30,11 @@ const vlm_gguf_key_t  vlm_decoder_gguf_none[] = { LAST };
 
 const vlm_gguf_must_t  vlm_decoder_gguf_must[] = {
     NUMBER("rope.scaling.attn_factor", 1),
+    NUMBER("rope.scaling.yarn_ext_factor", 1),
+    NUMBER("rope.scaling.yarn_attn_factor", 1),
+    NUMBER("rope.scaling.yarn_beta_fast", 32),
+    NUMBER("rope.scaling.yarn_beta_slow", 1),
+    NUMBER("rope.scaling.yarn_log_multiplier", 0),
     NUMBER("rope.scale_linear", 1),
     FIELD("rope.dimension_count", text.head_dim),
     FIELD("attention.value_length", text.head_dim),

@@ -20,6 +20,7 @@
 
 #define TOKENS     "tokenizer.ggml.tokens"
 #define EOS        "tokenizer.ggml.eos_token_id"
+#define CONTROL    3                   /* of "tokenizer.ggml.token_type" */
 
 typedef struct {
     const vlm_gguf_model_t  *m;
@@ -246,11 +247,11 @@ put_controls(settings_t *s)
 }
 
 
-/* The ids that end an answer. */
+/* The ids that end an answer.  Qwen's padding does so, too; elsewhere it may be a usual token. */
 static void
 put_eos(settings_t *s)
 {
-    double             id, pad;
+    double             id, pad, kind;
     const vlm_gguf_t  *g = &s->m->text;
 
     if (vlm_gguf_number(vlm_gguf_find(g, EOS), 0, &id) != 0) {
@@ -260,7 +261,10 @@ put_eos(settings_t *s)
     put(s, ",\"eos_token_id\":[%.17g", id);
 
     if (vlm_gguf_number(vlm_gguf_find(g, "tokenizer.ggml.padding_token_id"), 0, &pad) == 0
-        && pad != id)
+        && pad != id && pad >= 0 && pad < VLM_MAX_VOCAB
+        && vlm_gguf_number(vlm_gguf_find(g, "tokenizer.ggml.token_type"), (uint64_t) pad, &kind)
+           == 0
+        && kind == CONTROL)
     {
         put(s, ",%.17g", pad);
     }
@@ -324,21 +328,29 @@ static const vlm_gguf_key_t  rope_keys[] = {
 };
 
 
-/* How angles grow.  A way that has a factor and no name is linear, as for llama.cpp. */
+/*
+ * How angles grow.  A way that has a factor and no name is linear, as for llama.cpp, which has a
+ * table besides: that is refused by its name.
+ */
 static void
 put_rope_type(settings_t *s)
 {
     double             factor;
     const vlm_gguf_t  *g = &s->m->text;
     vlm_gguf_text_t    type = vlm_gguf_text(find(s, g, ROPE_TYPE));
+    const char        *table = find_tensor(g, ROPE_RATES) == NULL ? NULL : "table";
 
-    if (find_tensor(g, ROPE_RATES) != NULL) {
-        put(s, "table");
-    } else if (type.n != 0 && !vlm_gguf_same(type, "none")) {
-        put(s, "%s", vlm_printable_part(type.p, type.n));
+    if (type.n != 0 && !vlm_gguf_same(type, "none")) {
+        put(s, "%s%s%s", table == NULL ? "" : table, table == NULL ? "" : " and ",
+            vlm_printable_part(type.p, type.n));
+
+    } else if (type.n == 0 && vlm_gguf_number(find(s, g, "rope.scaling.factor"), 0, &factor) == 0
+               && factor > 1)
+    {
+        put(s, table == NULL ? "linear" : "table and linear");
+
     } else {
-        put(s, type.n == 0 && vlm_gguf_number(find(s, g, "rope.scaling.factor"), 0, &factor) == 0
-               && factor > 1 ? "linear" : "default");
+        put(s, "%s", table == NULL ? "default" : table);
     }
 }
 

@@ -412,6 +412,10 @@ keys_that_need_other_arithmetic_are_refused_and_named(void **state)
         { "qwen3", { "qwen3vl.rope.scale_linear", F32, NULL, 2, 0 }, "rope.scale_linear is 2" },
         { "qwen3", { "qwen3vl.rope.scaling.attn_factor", F32, NULL, 0.5, 0 },
           "rope.scaling.attn_factor is 0.5" },
+        { "qwen3", { "qwen3vl.rope.scaling.yarn_beta_fast", F32, NULL, 16, 0 },
+          "rope.scaling.yarn_beta_fast is 16, which is not computed: only 32 is understood" },
+        { "qwen3", { "qwen3vl.rope.scaling.yarn_ext_factor", F32, NULL, 0.5, 0 },
+          "yarn_ext_factor is 0.5" },
         { "qwen3", { "qwen3vl.rope.dimension_count", U32, NULL, 2, 0 },
           "qwen3vl.rope.dimension_count is 2, which is not computed: only 4 is understood" },
         { "qwen3", { "qwen3vl.attention.value_length", U32, NULL, 8, 0 }, "value_length is 8" },
@@ -449,6 +453,47 @@ keys_that_need_other_arithmetic_are_refused_and_named(void **state)
     takes("qwen3", (edit_t) { "qwen3vl.attention.value_length", U32, NULL, 4, 0 });
     takes("qwen3", (edit_t) { "qwen3vl.n_deepstack_layers", U32, NULL, 1, 0 });
     takes("qwen3", (edit_t) { "clip.vision.attention.layer_norm_epsilon", F32, NULL, 1e-6, 0 });
+}
+
+
+static void
+a_table_of_rates_with_a_factor_besides_is_refused(void **state)
+{
+    vlm_err_t     err;
+    vlm_config_t  c;
+
+    static const edit_t    factor = { "qwen2vl.rope.scaling.factor", F32, NULL, 4, 0 };
+    static const rename_t  table = { "output_norm.weight", "rope_freqs.weight" };
+
+    (void) state;
+
+    assert_int_equal(open_model("qwen2_5", &factor, &table, &c, &err), -1);
+
+    if (strstr(err.text, "is \"table and linear\"") == NULL) {
+        fail_msg("%s", err.text);
+    }
+}
+
+
+#define CONTROL_ID  259                /* of the seed's vocabulary */
+
+static void
+padding_ends_an_answer_if_it_is_a_control_token(void **state)
+{
+    vlm_err_t     err;
+    vlm_config_t  c;
+    edit_t        padding = { "tokenizer.ggml.padding_token_id", U32, NULL, 0, 0 };
+
+    static const rename_t  none;
+
+    (void) state;
+
+    assert_int_equal(open_model("qwen2_5", &padding, &none, &c, &err), 0);
+    assert_int_equal(c.generation.n_eos, 1);
+    padding.number = CONTROL_ID;
+    assert_int_equal(open_model("qwen2_5", &padding, &none, &c, &err), 0);
+    assert_int_equal(c.generation.n_eos, 2);
+    assert_int_equal(c.generation.eos[1], CONTROL_ID);
 }
 
 
@@ -537,6 +582,8 @@ main(void)
         cmocka_unit_test(a_control_token_is_there_once),
         cmocka_unit_test(a_merger_that_the_list_does_not_name_is_refused_by_its_name),
         cmocka_unit_test(keys_that_need_other_arithmetic_are_refused_and_named),
+        cmocka_unit_test(a_table_of_rates_with_a_factor_besides_is_refused),
+        cmocka_unit_test(padding_ends_an_answer_if_it_is_a_control_token),
         cmocka_unit_test(a_split_file_is_refused_with_the_tool_that_merges_its_parts),
         cmocka_unit_test(a_file_that_is_no_gguf_file_is_refused_by_what_it_is)
     };
